@@ -1,0 +1,125 @@
+"""API objects as frozen records, parsed once from plain dicts.
+
+One rule for every kind: a field that is not known is ignored; a field that is known and has a value that makes no
+sense makes the whole object InvalidObject, with the object and the field in the message. No other exception leaves a
+parse function, whatever it is given.
+"""
+
+from .affinity import (
+    PodAffinity,
+    PodTerm,
+    SpreadConstraint,
+    WeightedPodTerm,
+    build_node_affinity,
+    build_spread_constraint,
+)
+from .containers import HostPort, normalised_image
+from .errors import InvalidObject
+from .fields import FieldError, object_key
+from .kinds import KIND, KINDS, Kind, Record, parse
+from .node import Node, parse_node
+from .pod import OwnerReference, Pod, parse_pod
+from .quantity import parse_quantity, to_milli, to_value
+from .resources import is_counted_resource, is_extended_resource
+from .selectors import (
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+    PreferredTerm,
+    Requirement,
+    build_label_selector,
+    build_node_selector,
+)
+from .storage import (
+    Claim,
+    ClaimReference,
+    CSIDriver,
+    CSINode,
+    CSINodeDriver,
+    CSIStorageCapacity,
+    StorageClass,
+    Volume,
+    parse_claim,
+    parse_csi_driver,
+    parse_csi_node,
+    parse_csi_storage_capacity,
+    parse_storage_class,
+    parse_volume,
+)
+from .taints import Taint, Toleration
+from .volumes import PodVolume
+from .workloads import (
+    DisruptionBudget,
+    Namespace,
+    Service,
+    WorkloadOwner,
+    parse_disruption_budget,
+    parse_namespace,
+    parse_replica_set,
+    parse_replication_controller,
+    parse_service,
+    parse_stateful_set,
+)
+
+__all__ = [
+    "KIND",
+    "KINDS",
+    "CSIDriver",
+    "CSINode",
+    "CSINodeDriver",
+    "CSIStorageCapacity",
+    "Claim",
+    "ClaimReference",
+    "DisruptionBudget",
+    "FieldError",
+    "HostPort",
+    "InvalidObject",
+    "Kind",
+    "LabelSelector",
+    "Namespace",
+    "Node",
+    "NodeSelector",
+    "NodeSelectorTerm",
+    "OwnerReference",
+    "Pod",
+    "PodAffinity",
+    "PodTerm",
+    "PodVolume",
+    "PreferredTerm",
+    "Record",
+    "Requirement",
+    "Service",
+    "SpreadConstraint",
+    "StorageClass",
+    "Taint",
+    "Toleration",
+    "Volume",
+    "WeightedPodTerm",
+    "WorkloadOwner",
+    "build_label_selector",
+    "build_node_affinity",
+    "build_node_selector",
+    "build_spread_constraint",
+    "is_counted_resource",
+    "is_extended_resource",
+    "normalised_image",
+    "object_key",
+    "parse",
+    "parse_claim",
+    "parse_csi_driver",
+    "parse_csi_node",
+    "parse_csi_storage_capacity",
+    "parse_disruption_budget",
+    "parse_namespace",
+    "parse_node",
+    "parse_pod",
+    "parse_quantity",
+    "parse_replica_set",
+    "parse_replication_controller",
+    "parse_service",
+    "parse_stateful_set",
+    "parse_storage_class",
+    "parse_volume",
+    "to_milli",
+    "to_value",
+]

@@ -1,0 +1,187 @@
+"""What a pod wants of nodes and of other pods: node affinity, pod affinity and anti-affinity, topology spreading.
+
+matchLabelKeys and mismatchLabelKeys stand for "the same (another) value of this label as mine". The API server writes
+them into the selector when a pod is made; a pod that has not been through it is treated the same, and one that has is
+not changed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from .fields import (
+    MAX_INT32,
+    Body,
+    FieldError,
+    read_choice,
+    read_integer,
+    read_items,
+    read_list,
+    read_object,
+    read_optional,
+    read_optional_integer,
+    read_required_text,
+    read_texts,
+)
+from .selectors import (
+    LabelSelector,
+    NodeSelector,
+    PreferredTerm,
+    Requirement,
+    build_node_selector,
+    build_preferred_term,
+    make_label_selector,
+    read_label_selector,
+)
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """Pods that are meant, and the node label whose value makes two nodes the same place for them.
+
+    They are the pods that `selector` matches (none if it is None) in `namespaces` or in namespaces that
+    `namespace_selector` matches. `namespaces` is the pod's own where the term names neither.
+    """
+
+    selector: LabelSelector | None
+    topology_key: str
+    namespaces: frozenset[str]
+    namespace_selector: LabelSelector | None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedPodTerm:
+    """A term that counts with a weight (1..100) in scores."""
+
+    weight: int
+    term: PodTerm
+
+
+@dataclass(frozen=True, slots=True)
+class PodAffinity:
+    """Terms of one direction, towards or away from pods."""
+
+    required: tuple[PodTerm, ...] = ()
+    preferred: tuple[WeightedPodTerm, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """How evenly the pods that `selector` matches must lie over the values of a node label."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: str
+    selector: LabelSelector | None
+    min_domains: int | None
+    node_affinity_policy: str
+    node_taints_policy: str
+    match_label_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Affinity:
+    """spec.affinity as a whole."""
+
+    required_nodes: NodeSelector | None
+    preferred_nodes: tuple[PreferredTerm, ...]
+    pods: PodAffinity
+    anti_pods: PodAffinity
+
+
+NO_PODS: Final = PodAffinity()
+NO_AFFINITY: Final = Affinity(None, (), NO_PODS, NO_PODS)
+
+
+def read_affinity(spec: Body, namespace: str, labels: Mapping[str, str]) -> Affinity:
+    """The affinity in a pod's spec; namespace and labels are the pod's own."""
+    if spec.get("affinity") is None:
+        return NO_AFFINITY
+    affinity = read_object(spec, "affinity")
+
+    def pods(body: Body) -> PodAffinity:
+        return _pod_affinity(body, namespace, labels)
+
+    try:
+        required, preferred = read_optional(affinity, "nodeAffinity", build_node_affinity) or (None, ())
+        return Affinity(
+            required,
+            preferred,
+            read_optional(affinity, "podAffinity", pods) or NO_PODS,
+            read_optional(affinity, "podAntiAffinity", pods) or NO_PODS,
+        )
+    except FieldError as error:
+        raise error.within("affinity") from None
+
+
+def build_node_affinity(body: Body) -> tuple[NodeSelector | None, tuple[PreferredTerm, ...]]:
+    """A NodeAffinity: what is required (None: nothing) and what is preferred."""
+    return read_optional(body, REQUIRED, build_node_selector), read_list(body, PREFERRED, build_preferred_term)
+
+
+def read_spread_constraints(spec: Body, labels: Mapping[str, str]) -> tuple[SpreadConstraint, ...]:
+    """The topology spread constraints in a pod's spec; labels are the pod's own."""
+    if spec.get("topologySpreadConstraints") is None:
+        return ()
+    return read_list(spec, "topologySpreadConstraints", lambda body: build_spread_constraint(body, labels))
+
+
+def build_spread_constraint(body: Body, labels: Mapping[str, str]) -> SpreadConstraint:
+    """One topology spread constraint, of a pod with these labels."""
+    keys = read_texts(body, "matchLabelKeys")
+    return SpreadConstraint(
+        max_skew=read_integer(body, "maxSkew", 1, MAX_INT32),
+        topology_key=read_required_text(body, "topologyKey"),
+        when_unsatisfiable=read_choice(body, "whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway")),
+        selector=_merge(read_label_selector(body, "labelSelector"), keys, (), labels),
+        min_domains=read_optional_integer(body, "minDomains", 1, MAX_INT32),
+        node_affinity_policy=read_choice(body, "nodeAffinityPolicy", ("Honor", "Ignore"), "Honor"),
+        node_taints_policy=read_choice(body, "nodeTaintsPolicy", ("Honor", "Ignore"), "Ignore"),
+        match_label_keys=keys,
+    )
+
+
+def _pod_affinity(body: Body, namespace: str, labels: Mapping[str, str]) -> PodAffinity:
+    def term(term_body: Body) -> PodTerm:
+        return _pod_term(term_body, namespace, labels)
+
+    def weighted(entry: Body) -> WeightedPodTerm:
+        weight = read_integer(entry, "weight", 1, 100)
+        pod_term = read_optional(entry, "podAffinityTerm", term)
+        if pod_term is None:
+            raise FieldError("podAffinityTerm", "is required")
+        return WeightedPodTerm(weight, pod_term)
+
+    return PodAffinity(read_list(body, REQUIRED, term), read_list(body, PREFERRED, weighted))
+
+
+def _pod_term(body: Body, namespace: str, labels: Mapping[str, str]) -> PodTerm:
+    keys, mismatch_keys = read_texts(body, "matchLabelKeys"), read_texts(body, "mismatchLabelKeys")
+    namespace_selector = read_label_selector(body, "namespaceSelector")
+    own = namespace_selector is None and not read_items(body, "namespaces")
+    return PodTerm(
+        selector=_merge(read_label_selector(body, "labelSelector"), keys, mismatch_keys, labels),
+        topology_key=read_required_text(body, "topologyKey"),
+        namespaces=frozenset((namespace,) if own else read_texts(body, "namespaces")),
+        namespace_selector=namespace_selector,
+        match_label_keys=keys,
+        mismatch_label_keys=mismatch_keys,
+    )
+
+
+def _merge(
+    selector: LabelSelector | None, match: Sequence[str], mismatch: Sequence[str], labels: Mapping[str, str]
+) -> LabelSelector | None:
+    """The selector with the pod's own values of these labels; a label that the pod does not have asks for nothing."""
+    if selector is None or not (match or mismatch):
+        return selector
+    same = [Requirement(key, "In", (labels[key],)) for key in match if key in labels]
+    other = [Requirement(key, "NotIn", (labels[key],)) for key in mismatch if key in labels]
+    return make_label_selector([*selector.requirements, *same, *other])

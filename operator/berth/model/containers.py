@@ -1,0 +1,102 @@
+"""Containers of a pod: their requests, the ports they take on the host, their images, the node features they rely on.
+
+Init containers with restartPolicy Always (sidecars) run as long as the pod does: only they, of the init containers,
+hold ports.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from .fields import Body, FieldError, as_object, read_choice, read_flag, read_integer, read_items, read_text
+from .resources import Container, read_requests
+
+PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
+ANY_ADDRESS: Final = "0.0.0.0"
+
+RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
+USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A port that a pod takes on its node's address `ip`; 0.0.0.0 is all of the node's addresses."""
+
+    ip: str
+    protocol: str
+    port: int
+
+
+class Containers(NamedTuple):
+    """All containers of a pod; `images` has those of init containers first, repetitions included."""
+
+    main: list[Container]
+    init: list[Container]
+    host_ports: tuple[HostPort, ...]
+    images: tuple[str, ...]
+    restart_all: bool
+
+
+def read_containers(spec: Body) -> Containers:
+    """The containers and init containers in a pod's spec; paths in errors start at the pod."""
+    ports: list[HostPort] = []
+    images: list[str] = []
+    restart_all = False
+    found: list[list[Container]] = []
+    for name in ("initContainers", "containers"):
+        containers: list[Container] = []
+        found.append(containers)
+        try:
+            for item in read_items(spec, name):
+                body = as_object(item)
+                sidecar = read_text(body, "restartPolicy") == "Always"
+                if image := read_text(body, "image"):
+                    images.append(normalised_image(image))
+                if body.get("ports") is not None and (sidecar or name == "containers"):
+                    _read_ports(body, ports)
+                if body.get("restartPolicyRules") is not None:
+                    restart_all |= _restarts_all(body)
+                containers.append(Container(read_text(body, "name"), read_requests(body), sidecar))
+        except FieldError as error:
+            # An error about the list itself already has its name.
+            where = "spec" if error.path == name else f"spec.{name}[{len(containers)}]"
+            raise error.within(where) from None
+    return Containers(found[1], found[0], tuple(ports), tuple(images), restart_all)
+
+
+def read_required_features(spec: Body, containers: Containers) -> tuple[str, ...]:
+    """Features that a node must declare before it may run this pod."""
+    required = [RESTART_ALL_CONTAINERS] if containers.restart_all else []
+    host_network, host_users = read_flag(spec, "hostNetwork"), read_flag(spec, "hostUsers")
+    if host_network and not host_users and spec.get("hostUsers") is not None:
+        required.append(USER_NAMESPACES_HOST_NETWORK)
+    return tuple(required)
+
+
+@lru_cache(maxsize=4096)
+def normalised_image(name: str) -> str:
+    """The name as nodes report it: with a tag."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _read_ports(container: Body, ports: list[HostPort]) -> None:
+    for index, item in enumerate(read_items(container, "ports")):
+        try:
+            body = as_object(item)
+            if port := read_integer(body, "hostPort", 0, 65535, 0):
+                ip = read_text(body, "hostIP") or ANY_ADDRESS
+                ports.append(HostPort(ip, read_choice(body, "protocol", PROTOCOLS, "TCP"), port))
+        except FieldError as error:
+            raise error.within(f"ports[{index}]") from None
+
+
+def _restarts_all(container: Body) -> bool:
+    actions = []
+    for index, item in enumerate(read_items(container, "restartPolicyRules")):
+        try:
+            actions.append(read_text(as_object(item), "action"))
+        except FieldError as error:
+            raise error.within(f"restartPolicyRules[{index}]") from None
+    return "RestartAllContainers" in actions

@@ -1,0 +1,223 @@
+"""Pods: everything that scheduling looks at, read once.
+
+`parse_pod` turns an API body into a frozen record; nothing later looks at the body again. What a pod needs is worked
+out in resources.py, what it wants of nodes and other pods in affinity.py, its volumes in volumes.py; this module
+reads the rest and puts it together. Mappings in a record are plain dicts that nobody changes; empty ones are shared.
+
+The signature is equal for two pods that every filter and score treats alike, such as the replicas of one ReplicaSet.
+Priority, preemption policy, gates and nomination are not part of it: they decide when a pod is tried and whom it may
+push out, not where it fits. Nor are the names of volumes: the one of the service account token differs between
+replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from .affinity import PodAffinity, SpreadConstraint, read_affinity, read_spread_constraints
+from .containers import HostPort, normalised_image, read_containers, read_required_features
+from .fields import (
+    MAX_INT32,
+    Body,
+    FieldError,
+    as_object,
+    read,
+    read_choice,
+    read_flag,
+    read_integer,
+    read_items,
+    read_list,
+    read_object,
+    read_required_text,
+    read_text,
+    read_text_map,
+)
+from .resources import pod_resources
+from .selectors import NodeSelector, PreferredTerm
+from .signature import Signature, signature_parts
+from .taints import Toleration, build_toleration
+from .volumes import PodVolume, read_volumes
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerReference:
+    """Whom a pod belongs to; `controller` marks the one owner that manages it."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A pod as scheduling sees it.
+
+    Amounts in `requests`, `usage` and `scored` are millicores for cpu, bytes for memory and ephemeral-storage, whole units of
+    other resources, without zeros. `usage_nonzero` is (millicores, bytes): what a placed pod counts with in scores. The views
+    are explained in resources.py.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    resource_version: str
+    labels: Mapping[str, str]
+    owners: tuple[OwnerReference, ...]
+    created: str
+    deleting: bool
+
+    scheduler_name: str
+    node_name: str
+    priority: int
+    preemption_policy: str
+    gates: tuple[str, ...]
+
+    requests: Mapping[str, int]
+    usage: Mapping[str, int]
+    scored: Mapping[str, int]
+    usage_nonzero: tuple[int, int]
+    host_ports: tuple[HostPort, ...]
+    images: tuple[str, ...]
+    container_count: int
+    required_features: tuple[str, ...]
+
+    tolerations: tuple[Toleration, ...]
+    node_selector: Mapping[str, str] | None
+    required_node_affinity: NodeSelector | None
+    preferred_node_affinity: tuple[PreferredTerm, ...]
+    pod_affinity: PodAffinity
+    pod_anti_affinity: PodAffinity
+    spread_constraints: tuple[SpreadConstraint, ...]
+    volumes: tuple[PodVolume, ...]
+    resource_claims: tuple[str, ...]
+
+    phase: str
+    nominated_node_name: str
+    start_time: str
+    scheduled_condition: tuple[str, str, str] | None
+
+    _signature: Signature | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        return hash(self.uid)
+
+    @property
+    def key(self) -> str:
+        """namespace/name"""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages this pod."""
+        return next((owner for owner in self.owners if owner.controller), None)
+
+    @property
+    def signature(self) -> Hashable:
+        """Equal for pods that every filter and score treats alike; worked out when first asked for."""
+        if self._signature is None:
+            object.__setattr__(self, "_signature", Signature(signature_parts(self)))
+        return self._signature
+
+
+def parse_pod(body: object) -> Pod:
+    """A pod's API body as a record; InvalidObject if it makes no sense."""
+    return read("Pod", body, _build)
+
+
+def _build(body: Body) -> Pod:
+    metadata, spec, status = read_object(body, "metadata"), read_object(body, "spec"), read_object(body, "status")
+    containers = read_containers(spec)
+    resources = pod_resources(spec, status, containers.main, containers.init)
+    try:
+        namespace, name = read_required_text(metadata, "namespace"), read_required_text(metadata, "name")
+        uid, labels = read_required_text(metadata, "uid"), read_text_map(metadata, "labels")
+        owners = read_list(metadata, "ownerReferences", _owner)
+        resource_version = read_text(metadata, "resourceVersion")
+        created = read_text(metadata, "creationTimestamp")
+        deleting = read_text(metadata, "deletionTimestamp") != ""
+    except FieldError as error:
+        raise error.within("metadata") from None
+    try:
+        phase = read_text(status, "phase", "Pending")
+        nominated_node_name, start_time = read_text(status, "nominatedNodeName"), read_text(status, "startTime")
+        condition = _scheduled_condition(status)
+    except FieldError as error:
+        raise error.within("status") from None
+    try:
+        affinity = read_affinity(spec, namespace, labels)
+        volumes = read_volumes(spec, name)
+        return Pod(
+            uid=uid,
+            namespace=namespace,
+            name=name,
+            resource_version=resource_version,
+            labels=labels,
+            owners=owners,
+            created=created,
+            deleting=deleting,
+            scheduler_name=read_text(spec, "schedulerName") or DEFAULT_SCHEDULER,
+            node_name=read_text(spec, "nodeName"),
+            priority=read_integer(spec, "priority", -MAX_INT32 - 1, MAX_INT32, 0),
+            preemption_policy=read_choice(
+                spec, "preemptionPolicy", ("PreemptLowerPriority", "Never"), "PreemptLowerPriority"
+            ),
+            gates=read_list(spec, "schedulingGates", _name),
+            requests=resources.requests,
+            usage=resources.usage,
+            scored=resources.scored,
+            usage_nonzero=resources.usage_nonzero,
+            host_ports=containers.host_ports,
+            images=containers.images + _volume_images(volumes),
+            container_count=len(containers.main) + len(containers.init),
+            required_features=read_required_features(spec, containers),
+            tolerations=read_list(spec, "tolerations", build_toleration),
+            node_selector=read_text_map(spec, "nodeSelector") or None,
+            required_node_affinity=affinity.required_nodes,
+            preferred_node_affinity=affinity.preferred_nodes,
+            pod_affinity=affinity.pods,
+            pod_anti_affinity=affinity.anti_pods,
+            spread_constraints=read_spread_constraints(spec, labels),
+            volumes=volumes,
+            resource_claims=read_list(spec, "resourceClaims", _name),
+            phase=phase,
+            nominated_node_name=nominated_node_name,
+            start_time=start_time,
+            scheduled_condition=condition,
+        )
+    except FieldError as error:
+        raise error.within("spec") from None
+
+
+def _owner(body: Body) -> OwnerReference:
+    return OwnerReference(
+        read_text(body, "apiVersion"),
+        read_required_text(body, "kind"),
+        read_required_text(body, "name"),
+        read_text(body, "uid"),
+        read_flag(body, "controller"),
+    )
+
+
+def _name(body: Body) -> str:
+    return read_required_text(body, "name")
+
+
+def _volume_images(volumes: tuple[PodVolume, ...]) -> tuple[str, ...]:
+    return tuple(normalised_image(str(v.details["reference"])) for v in volumes if v.source == "image")
+
+
+def _scheduled_condition(status: Body) -> tuple[str, str, str] | None:
+    """Status, reason and message of the PodScheduled condition."""
+    for index, condition in enumerate(read_items(status, "conditions")):
+        try:
+            if read_required_text(as_object(condition), "type") == "PodScheduled":
+                return read_text(condition, "status"), read_text(condition, "reason"), read_text(condition, "message")
+        except FieldError as error:
+            raise error.within(f"conditions[{index}]") from None
+    return None

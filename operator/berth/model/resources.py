@@ -1,0 +1,249 @@
+"""What a pod asks for and what it takes, out of its containers, overhead, pod-level resources and resizes.
+
+    running  = sum of containers + sidecars (init containers with restartPolicy Always)
+    peak     = the most that any init container needs, each together with the sidecars declared before it
+    pod      = larger of the two, resource by resource; pod-level requests replace it; overhead is added
+
+Four views of the same sum:
+
+- requests: the spec alone, which is what a pending pod must find room for;
+- usage: what a placed pod takes. A container that was resized in place counts with the largest of what the spec asks
+  for, what the kubelet has allocated and what is in force, but without the spec while the resize is reported as
+  infeasible;
+- nonzero: usage with 100m and 200Mi for containers that name no cpu or memory, used in scores only, so that pods
+  which ask for nothing do not all end up on one node;
+- scored: what NodeResourcesFit scores the pod itself with: the spec's containers and overhead with those defaults, and
+  without pod-level requests, which its score does not look at.
+
+Sums are exact, in nano units; rounding up happens once, at the end. Follows component-helpers/resource and
+kube-scheduler 1.36 with its default feature gates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from .fields import NOTHING, Body, FieldError, describe, read_items, read_list, read_object, read_quantities, read_text
+from .quantity import NANO, to_milli, to_value
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+STORAGE: Final = "ephemeral-storage"
+PODS: Final = "pods"
+
+DEFAULT_MILLICORES: Final = 100
+DEFAULT_BYTES: Final = 200 * 1024 * 1024
+_DEFAULTS: Final = {CPU: DEFAULT_MILLICORES * NANO // 1000, MEMORY: DEFAULT_BYTES * NANO}
+
+_PREFIX: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+
+
+class Container(NamedTuple):
+    """What the sums need of a container; requests in nano units."""
+
+    name: str
+    requests: dict[str, int]
+    sidecar: bool
+
+
+class PodResources(NamedTuple):
+    """The views of what a pod needs; mappings as in `Pod`, the pair in (millicores, bytes)."""
+
+    requests: Mapping[str, int]
+    usage: Mapping[str, int]
+    scored: Mapping[str, int]
+    usage_nonzero: tuple[int, int]
+
+
+class _Sums(NamedTuple):
+    """The same containers with some set of requests, and what is put on top of their sum."""
+
+    containers: Sequence[dict[str, int]]
+    inits: Sequence[tuple[dict[str, int], bool]]
+    pod_level: Mapping[str, int]
+    overhead: Mapping[str, int]
+
+    def total(self, defaults: Mapping[str, int] = NOTHING) -> dict[str, int]:
+        total: dict[str, int] = {}
+        for asked in self.containers:
+            _add(total, {**defaults, **asked} if defaults else asked)
+        if self.inits:
+            self._start_up(total, defaults)
+        total.update(self.pod_level)
+        _add(total, self.overhead)
+        return total
+
+    def _start_up(self, total: dict[str, int], defaults: Mapping[str, int]) -> None:
+        """Adds the sidecars to the total and raises it to the peak of the init containers."""
+        sidecars: dict[str, int] = {}
+        peak: dict[str, int] = {}
+        for asked, sidecar in self.inits:
+            filled = {**defaults, **asked}
+            if sidecar:
+                _add(total, filled)
+                _add(sidecars, filled)
+                _raise(peak, sidecars)
+            else:
+                _add(filled, sidecars)
+                _raise(peak, filled)
+        _raise(total, peak)
+
+
+def pod_resources(
+    spec: Body, status: Body, containers: Sequence[Container], inits: Sequence[Container]
+) -> PodResources:
+    """The views of a pod's needs; paths in errors start at the pod."""
+    try:
+        pod_level = _pod_level(read_object(spec, "resources"))
+        overhead = read_quantities(spec, "overhead")
+    except FieldError as error:
+        raise error.within("spec") from None
+    asked = _Sums([c.requests for c in containers], [(c.requests, c.sidecar) for c in inits], pod_level, overhead)
+    try:
+        taken = _resized(asked, status, containers, inits)
+    except FieldError as error:
+        raise error.within("status") from None
+    requests = asked.total()
+    usage = requests if taken is asked else taken.total()
+    scored = asked._replace(pod_level=NOTHING).total(_DEFAULTS)
+    nonzero = scored
+    if pod_level:
+        nonzero = taken.total({name: nanos for name, nanos in _DEFAULTS.items() if name not in usage})
+    elif taken is not asked:
+        nonzero = taken.total(_DEFAULTS)
+    amounts = _counted(requests)
+    usage_amounts = amounts if usage is requests else _counted(usage)
+    return PodResources(amounts, usage_amounts, _counted(scored), _pair(nonzero))
+
+
+def read_requests(owner: Body) -> dict[str, int]:
+    """The requests in a container's `resources`, in nano units."""
+    return {} if owner.get("resources") is None else _requests(read_object(owner, "resources"), "resources")
+
+
+def read_amounts(owner: Body, name: str) -> Mapping[str, int]:
+    """A node's resource list in the units of the scheduler, with "pods"."""
+    return {
+        resource: to_milli(nanos) if resource == CPU else to_value(nanos)
+        for resource, nanos in read_quantities(owner, name).items()
+        if resource == PODS or is_counted_resource(resource)
+    }
+
+
+@lru_cache(maxsize=4096)
+def is_counted_resource(name: str) -> bool:
+    """Whether the scheduler counts this resource: cpu, memory, ephemeral-storage, or a scalar resource."""
+    if name in (CPU, MEMORY, STORAGE):
+        return True
+    if "kubernetes.io/" in name or name.startswith(("hugepages-", "attachable-volumes-")):
+        return True
+    return is_extended_resource(name)
+
+
+def is_extended_resource(name: str) -> bool:
+    """A vendor's resource: its name has a domain, and is still well formed with the "requests." of quotas before it."""
+    prefix, slash, short = name.partition("/")
+    if not slash or name.startswith("requests."):
+        return False
+    well_formed = _PREFIX.fullmatch(prefix) and _NAME.fullmatch(short)
+    return bool(well_formed) and len("requests.") + len(prefix) <= 253 and len(short) <= 63
+
+
+def _requests(resources: Body, path: str) -> dict[str, int]:
+    try:
+        return read_quantities(resources, "requests")
+    except FieldError as error:
+        raise error.within(path) from None
+
+
+def _pod_level(resources: Body) -> dict[str, int]:
+    if not resources:
+        return {}
+    return {name: nanos for name, nanos in _requests(resources, "resources").items() if _is_pod_level(name)}
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in (CPU, MEMORY) or name.startswith("hugepages-")
+
+
+def _resized(asked: _Sums, status: Body, containers: Sequence[Container], inits: Sequence[Container]) -> _Sums:
+    """The same sums as the kubelet reports them; `asked` itself where it reports no resources."""
+    reports = {
+        name: report
+        for field in ("containerStatuses", "initContainerStatuses")
+        for name, report in (read_list(status, field, _reported) if status.get(field) is not None else ())
+    }
+    pod_report = _report(status) if status.get("resources") is not None else None
+    if pod_report is None and not any(reports.values()):
+        return asked
+    infeasible = _is_resize_infeasible(status)
+
+    def effective(own: dict[str, int], report: _Report | None) -> dict[str, int]:
+        if report is None:
+            return own
+        most = {} if infeasible else dict(own)
+        for amounts in report:
+            _raise(most, amounts)
+        return most
+
+    pod_level = effective(dict(asked.pod_level), pod_report)
+    return _Sums(
+        [effective(c.requests, reports.get(c.name)) for c in containers],
+        [(effective(c.requests, reports.get(c.name)) if c.sidecar else c.requests, c.sidecar) for c in inits],
+        # Only what the spec names at pod level counts there, whatever the status has.
+        {name: pod_level.get(name, 0) for name in asked.pod_level},
+        asked.overhead,
+    )
+
+
+class _Report(NamedTuple):
+    """What the kubelet has put in force, and what it has allocated."""
+
+    actuated: dict[str, int]
+    allocated: dict[str, int]
+
+
+def _reported(body: Body) -> tuple[str, _Report | None]:
+    return read_text(body, "name"), _report(body) if body.get("resources") is not None else None
+
+
+def _report(owner: Body) -> _Report:
+    return _Report(
+        _requests(read_object(owner, "resources"), "resources"), read_quantities(owner, "allocatedResources")
+    )
+
+
+def _is_resize_infeasible(status: Body) -> bool:
+    for index, condition in enumerate(read_items(status, "conditions")):
+        if not isinstance(condition, Mapping):
+            raise FieldError(f"conditions[{index}]", f"{describe(condition)} is not an object")
+        if condition.get("type") == "PodResizePending":
+            return bool(condition.get("reason") == "Infeasible")
+    return False
+
+
+def _add(total: dict[str, int], amounts: Mapping[str, int]) -> None:
+    for name, nanos in amounts.items():
+        total[name] = total.get(name, 0) + nanos
+
+
+def _raise(most: dict[str, int], amounts: Mapping[str, int]) -> None:
+    for name, nanos in amounts.items():
+        if nanos > most.get(name, -1):
+            most[name] = nanos
+
+
+def _counted(nanos_by_name: Mapping[str, int]) -> Mapping[str, int]:
+    return {
+        name: to_milli(nanos) if name == CPU else to_value(nanos)
+        for name, nanos in nanos_by_name.items()
+        if nanos and is_counted_resource(name)
+    }
+
+
+def _pair(nanos_by_name: Mapping[str, int]) -> tuple[int, int]:
+    return to_milli(nanos_by_name.get(CPU, 0)), to_value(nanos_by_name.get(MEMORY, 0))

@@ -1,0 +1,60 @@
+"""The signature of a pod: everything about it that a filter or a score looks at, in one hashable value."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .pod import Pod
+
+
+class Signature:
+    """A tuple that knows its hash, so that looking it up many times is cheap."""
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, parts: tuple[Hashable, ...]) -> None:
+        self._parts = parts
+        self._hash = hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Signature) and self._hash == other._hash and self._parts == other._parts
+
+
+def signature_parts(pod: Pod) -> tuple[Hashable, ...]:
+    """The parts in a fixed order; default spreading goes by the controller, so its kind and name are among them."""
+    controller = pod.controller
+    return (
+        pod.namespace,
+        _pairs(pod.labels),
+        pod.scheduler_name,
+        pod.node_name,
+        (controller.api_version, controller.kind, controller.name) if controller else None,
+        _pairs(pod.requests),
+        _pairs(pod.usage) if pod.usage is not pod.requests else None,
+        _pairs(pod.scored),
+        pod.usage_nonzero,
+        pod.host_ports,
+        pod.images,
+        pod.container_count,
+        pod.required_features,
+        pod.tolerations,
+        _pairs(pod.node_selector) if pod.node_selector else None,
+        pod.required_node_affinity,
+        pod.preferred_node_affinity,
+        pod.pod_affinity,
+        pod.pod_anti_affinity,
+        pod.spread_constraints,
+        tuple(volume.signature for volume in pod.volumes),
+        pod.resource_claims,
+    )
+
+
+def _pairs(mapping: Mapping[str, str] | Mapping[str, int]) -> tuple[tuple[str, str | int], ...]:
+    return tuple(sorted(mapping.items()))

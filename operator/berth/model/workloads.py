@@ -1,0 +1,135 @@
+"""Objects that group pods: namespaces, services, the owners of replicas, and disruption budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .fields import MAX_INT32, Body, read, read_integer, read_object, read_optional, read_text_map
+from .metadata import read_metadata
+from .selectors import LabelSelector, read_label_selector, selector_from_labels
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace; affinity may select it by its labels."""
+
+    name: str
+    uid: str
+    resource_version: str
+    labels: Mapping[str, str]
+
+    def __hash__(self) -> int:
+        return hash(self.uid)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service; an empty selector selects no pods."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    selector: Mapping[str, str]
+
+    def __hash__(self) -> int:
+        return hash(self.uid)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadOwner:
+    """A ReplicationController, ReplicaSet or StatefulSet, and which pods it takes for its own (None: none)."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    selector: LabelSelector | None
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """A PodDisruptionBudget; `disrupted_pods` are names of pods whose eviction is already counted.
+
+    Preemption takes a selector that is empty, not only one that is missing, to mean no pods.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    selector: LabelSelector | None
+    disruptions_allowed: int
+    disrupted_pods: frozenset[str]
+
+
+def parse_namespace(body: object) -> Namespace:
+    """A Namespace's API body as a record; InvalidObject if it makes no sense."""
+    return read("Namespace", body, _namespace)
+
+
+def parse_service(body: object) -> Service:
+    """A Service's API body as a record; InvalidObject if it makes no sense."""
+    return read("Service", body, _service)
+
+
+def parse_replication_controller(body: object) -> WorkloadOwner:
+    """A ReplicationController's API body as a record; InvalidObject if it makes no sense."""
+    return read("ReplicationController", body, _replication_controller)
+
+
+def parse_replica_set(body: object) -> WorkloadOwner:
+    """A ReplicaSet's API body as a record; InvalidObject if it makes no sense."""
+    return read("ReplicaSet", body, lambda own: _owner(own, "ReplicaSet"))
+
+
+def parse_stateful_set(body: object) -> WorkloadOwner:
+    """A StatefulSet's API body as a record; InvalidObject if it makes no sense."""
+    return read("StatefulSet", body, lambda own: _owner(own, "StatefulSet"))
+
+
+def parse_disruption_budget(body: object) -> DisruptionBudget:
+    """A PodDisruptionBudget's API body as a record; InvalidObject if it makes no sense."""
+    return read("PodDisruptionBudget", body, _disruption_budget)
+
+
+def _namespace(body: Body) -> Namespace:
+    metadata = read_metadata(body, namespaced=False)
+    return Namespace(metadata.name, metadata.uid, metadata.resource_version, metadata.labels)
+
+
+def _service(body: Body) -> Service:
+    metadata = read_metadata(body, namespaced=True)
+    selector = read_optional(body, "spec", lambda spec: read_text_map(spec, "selector")) or {}
+    return Service(metadata.namespace, metadata.name, metadata.uid, metadata.resource_version, selector)
+
+
+def _replication_controller(body: Body) -> WorkloadOwner:
+    metadata = read_metadata(body, namespaced=True)
+    labels = read_optional(body, "spec", lambda spec: read_text_map(spec, "selector"))
+    selector = selector_from_labels(labels) if labels else None
+    return WorkloadOwner(
+        "ReplicationController", metadata.namespace, metadata.name, metadata.uid, metadata.resource_version, selector
+    )
+
+
+def _owner(body: Body, kind: str) -> WorkloadOwner:
+    metadata = read_metadata(body, namespaced=True)
+    selector = read_optional(body, "spec", lambda spec: read_label_selector(spec, "selector"))
+    return WorkloadOwner(kind, metadata.namespace, metadata.name, metadata.uid, metadata.resource_version, selector)
+
+
+def _disruption_budget(body: Body) -> DisruptionBudget:
+    metadata = read_metadata(body, namespaced=True)
+    selector = read_optional(body, "spec", lambda spec: read_label_selector(spec, "selector"))
+    allowed, disrupted = read_optional(body, "status", _budget_status) or (0, frozenset())
+    return DisruptionBudget(
+        metadata.namespace, metadata.name, metadata.uid, metadata.resource_version, selector, allowed, disrupted
+    )
+
+
+def _budget_status(status: Body) -> tuple[int, frozenset[str]]:
+    disrupted = frozenset(str(name) for name in read_object(status, "disruptedPods"))
+    return read_integer(status, "disruptionsAllowed", -MAX_INT32, MAX_INT32, 0), disrupted
