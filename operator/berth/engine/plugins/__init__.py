@@ -1,0 +1,1 @@
+"""Plugins, one module each, all of one shape."""

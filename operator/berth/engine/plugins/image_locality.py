@@ -1,0 +1,32 @@
+"""ImageLocality: likes nodes that have the pod's images already, big and widespread ones most.
+
+score: each image on the node counts size * (nodes that have it / all nodes), cut to bytes; their sum is put between
+23 MiB (0) and 1000 MiB for each container (100). An image used twice counts twice.
+"""
+
+import numpy as np
+
+from berth.engine.plugin import MAX_SCORE, Plugin, Query
+from berth.engine.state import State
+from berth.engine.verdict import Int64Column, Rows
+
+MEBIBYTE = 1024 * 1024
+LOWEST_BYTES = 23 * MEBIBYTE
+HIGHEST_BYTES_A_CONTAINER = 1000 * MEBIBYTE
+
+
+class ImageLocality(Plugin):
+    name = "ImageLocality"
+    scores = True
+    static = True
+    node_local = False
+
+    def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
+        table = state.table
+        total = np.zeros(table.capacity, dtype=np.int64)
+        for image in query.pod.images:
+            sizes = table.image(image)
+            spread = np.count_nonzero(sizes >= 0) / max(len(table), 1)
+            total += (np.maximum(sizes, 0) * spread).astype(np.int64)
+        highest = HIGHEST_BYTES_A_CONTAINER * query.pod.container_count
+        return MAX_SCORE * (np.clip(total[rows], LOWEST_BYTES, highest) - LOWEST_BYTES) // (highest - LOWEST_BYTES)

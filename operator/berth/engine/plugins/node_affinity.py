@@ -1,0 +1,104 @@
+"""NodeAffinity: the pod's node selector and required node affinity must match, preferred terms earn their weights.
+
+filter: spec.nodeSelector and the required terms; before them the policy's own `addedAffinity`.
+score: the sum of the weights of the preferred terms that match, of the pod and of the policy; the highest sum becomes 100.
+Required terms that all name their nodes (matchFields metadata.name) leave only those nodes to look at.
+
+Arguments: addedAffinity (a nodeAffinity that every pod gets besides its own).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from berth.engine.events import Event
+from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown, scale_to_highest
+from berth.engine.selection import match_label, match_selector, match_term
+from berth.engine.state import State
+from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts
+from berth.model import FieldError, NodeSelector, NodeSelectorTerm, Pod, PreferredTerm, Requirement, build_node_affinity
+
+REASON_POD = "node(s) didn't match Pod's node affinity/selector"
+REASON_ADDED = "node(s) didn't match scheduler-enforced node affinity"
+REASON_CONFLICT = "pod affinity terms conflict"
+_REASONS = {1: REASON_ADDED, 2: REASON_POD}
+
+
+class NodeAffinity(Plugin):
+    name = "NodeAffinity"
+    filters = True
+    scores = True
+    static = True
+    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_LABELS})
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        refuse_unknown(args, "addedAffinity")
+        self._added: NodeSelector | None = None
+        self._added_preferred: tuple[PreferredTerm, ...] = ()
+        added = args.get("addedAffinity")
+        if added is not None:
+            if not isinstance(added, Mapping):
+                raise BadArgument("addedAffinity", "must be a node affinity")
+            try:
+                self._added, self._added_preferred = build_node_affinity(added)
+            except FieldError as error:
+                raise BadArgument(f"addedAffinity.{error.path}", error.problem) from error
+
+    def pre_filter(self, query: Query, state: State) -> PreFilter:
+        pod = query.pod
+        if pod.required_node_affinity is None and self._added is None and pod.node_selector is None:
+            return SKIP
+        nodes = _named_nodes(pod)
+        if nodes is None:
+            return PROCEED
+        if not nodes:
+            return PreFilter(code=Code.UNRESOLVABLE, reasons=(REASON_CONFLICT,))
+        return PreFilter(nodes=nodes)
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        everywhere = np.ones(state.table.capacity, dtype=np.bool_)
+        added = match_selector(state.table, self._added) if self._added else everywhere
+        mine = _matches_pod(query.pod, state)
+        causes = np.where(~added, 1, np.where(~mine, 2, 0))[rows]
+        codes = np.where(causes > 0, np.int8(Code.UNRESOLVABLE), np.int8(0))
+        return Verdicts(codes, causes, lambda cause: (_REASONS[cause],))
+
+    def pre_score(self, query: Query, state: State) -> bool:
+        return bool(query.pod.preferred_node_affinity or self._added_preferred)
+
+    def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
+        sums = np.zeros(state.table.capacity, dtype=np.int64)
+        for preferred in (*self._added_preferred, *query.pod.preferred_node_affinity):
+            sums += preferred.weight * match_term(state.table, preferred.term)
+        return sums[rows]
+
+    def normalize(self, scores: Int64Column) -> Int64Column:
+        return scale_to_highest(scores)
+
+
+def _matches_pod(pod: Pod, state: State) -> BoolColumn:
+    matched = np.ones(state.table.capacity, dtype=np.bool_)
+    for key, value in (pod.node_selector or {}).items():
+        matched &= match_label(state.table, Requirement(key, "In", (value,)))
+    if pod.required_node_affinity is not None:
+        matched &= match_selector(state.table, pod.required_node_affinity)
+    return matched
+
+
+def _named_nodes(pod: Pod) -> frozenset[str] | None:
+    """The nodes that the required terms name, None where some term leaves the name open."""
+    if pod.required_node_affinity is None or not pod.required_node_affinity.terms:
+        return None
+    named = [_names_in(term) for term in pod.required_node_affinity.terms]
+    if any(names is None for names in named):
+        return None
+    return frozenset[str]().union(*(names for names in named if names is not None))
+
+
+def _names_in(term: NodeSelectorTerm) -> frozenset[str] | None:
+    names: frozenset[str] | None = None
+    for field in term.fields:
+        if field.operator == "In":
+            names = frozenset(field.values) if names is None else names & frozenset(field.values)
+    return names

@@ -1,0 +1,27 @@
+"""NodeName: a pod that names its node in the spec goes there or nowhere."""
+
+import numpy as np
+
+from berth.engine.events import Event
+from berth.engine.plugin import Plugin, Query
+from berth.engine.state import State
+from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
+
+REASON = "node(s) didn't match the requested node name"
+
+
+class NodeName(Plugin):
+    name = "NodeName"
+    filters = True
+    static = True
+    wakes_on = frozenset({Event.NODE_ADDED})
+
+    def pre_filter(self, query: Query, state: State) -> PreFilter:
+        return PROCEED if query.pod.node_name else SKIP
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        elsewhere = np.ones(state.table.capacity, dtype=np.bool_)
+        row = state.table.row(query.pod.node_name)
+        if row is not None:
+            elsewhere[row] = False
+        return refuse_where(elsewhere[rows], Code.UNRESOLVABLE, REASON)

@@ -1,0 +1,72 @@
+"""NodeResourcesFit: a node must have room for what the pod asks for, and how full it is makes it more or less liked.
+
+filter: for each resource, requests > allocatable - used refuses the node; it is beyond help where requests >
+allocatable. Every pod takes one of the node's `pods`. The cause is a bit set over the resources that are short.
+score: see engine/strategies.py; pods that name no cpu or memory count as 100m and 200Mi.
+
+Arguments: ignoredResources, ignoredResourceGroups (extended resources that the filter does not look at),
+scoringStrategy (type, resources, requestedToCapacityRatio).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from berth.engine.allocation import allocation, require_list
+from berth.engine.events import Event
+from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown
+from berth.engine.state import State
+from berth.engine.strategies import parse_strategy
+from berth.engine.table import PODS
+from berth.engine.verdict import Code, Int64Column, Rows, Verdicts
+from berth.model import is_extended_resource
+
+TOO_MANY_PODS = "Too many pods"
+
+
+class NodeResourcesFit(Plugin):
+    name = "NodeResourcesFit"
+    filters = True
+    scores = True
+    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.POD_REMOVED, Event.POD_SHRUNK})
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        refuse_unknown(args, "ignoredResources", "ignoredResourceGroups", "scoringStrategy")
+        self._ignored = _names(args, "ignoredResources")
+        self._ignored_groups = _names(args, "ignoredResourceGroups")
+        for index, group in enumerate(args.get("ignoredResourceGroups") or ()):
+            if "/" in group:
+                raise BadArgument(f"ignoredResourceGroups[{index}]", "a group is what stands before the slash")
+        self._resources, self._score = parse_strategy(args.get("scoringStrategy"))
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        table = state.table
+        wanted = [(PODS, 1, "pods")] + [want for want in query.requests if not self._ignores(want[2])]
+        have = [table.allocatable[index, rows] for index, _, _ in wanted]
+        causes = np.zeros(len(have[0]), dtype=np.int64)
+        beyond_help = np.zeros(len(have[0]), dtype=np.bool_)
+        for bit, (index, amount, _) in enumerate(wanted):
+            causes |= (amount > have[bit] - table.used[index, rows]).astype(np.int64) << bit
+            if index != PODS:
+                beyond_help |= amount > have[bit]
+        codes = (causes != 0).astype(np.int8) * np.int8(Code.UNSCHEDULABLE)
+        codes[beyond_help] = Code.UNRESOLVABLE
+        reasons = tuple(TOO_MANY_PODS if index == PODS else f"Insufficient {name}" for index, _, name in wanted)
+        return Verdicts(codes, causes, lambda cause: tuple(r for bit, r in enumerate(reasons) if cause >> bit & 1))
+
+    def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
+        return self._score(allocation(query, state.table, rows, self._resources, with_defaults=True))
+
+    def _ignores(self, name: str) -> bool:
+        if not is_extended_resource(name):
+            return False
+        return name in self._ignored or name.split("/")[0] in self._ignored_groups
+
+
+def _names(args: Mapping[str, Any], field: str) -> frozenset[str]:
+    names = require_list(args.get(field) or [], field)
+    for index, name in enumerate(names):
+        if not isinstance(name, str) or not name:
+            raise BadArgument(f"{field}[{index}]", "must be the name of a resource")
+    return frozenset(names)

@@ -1,0 +1,23 @@
+"""NodeUnschedulable: cordoned nodes take only pods that tolerate the taint which cordoning stands for."""
+
+from berth.engine.events import Event
+from berth.engine.plugin import Plugin, Query
+from berth.engine.state import State
+from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
+from berth.model import Taint
+
+REASON = "node(s) were unschedulable"
+CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+class NodeUnschedulable(Plugin):
+    name = "NodeUnschedulable"
+    filters = True
+    static = True
+    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        refused = state.table.unschedulable[rows]
+        if any(toleration.tolerates(CORDONED) for toleration in query.pod.tolerations):
+            refused = refused & False
+        return refuse_where(refused, Code.UNRESOLVABLE, REASON)

@@ -1,0 +1,49 @@
+"""TaintToleration: taints keep pods away unless they tolerate them, and PreferNoSchedule ones make a node less liked.
+
+filter: refused by the first NoSchedule or NoExecute taint that no toleration matches.
+score: the number of PreferNoSchedule taints that are not tolerated; fewer is better (highest count 0, none 100).
+Only tolerations of effect PreferNoSchedule, or of every effect, count there.
+
+Judged once a distinct set of taints, then taken by row.
+"""
+
+import numpy as np
+
+from berth.engine.events import Event
+from berth.engine.plugin import Plugin, Query, scale_to_highest
+from berth.engine.state import State
+from berth.engine.verdict import Code, Int64Column, Rows, Verdicts, refuse_where
+from berth.model import Taint, Toleration
+
+REASON = "node(s) had untolerated taint(s)"
+REFUSING = ("NoSchedule", "NoExecute")
+DISCOURAGING = "PreferNoSchedule"
+
+
+class TaintToleration(Plugin):
+    name = "TaintToleration"
+    filters = True
+    scores = True
+    static = True
+    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        table, tolerations = state.table, query.pod.tolerations
+        refused = [_untolerated(taints, tolerations, REFUSING) > 0 for taints in table.taints_of]
+        return refuse_where(np.array(refused, dtype=np.bool_)[table.taint_sets[rows]], Code.UNRESOLVABLE, REASON)
+
+    def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
+        table = state.table
+        tolerations = tuple(t for t in query.pod.tolerations if t.effect in ("", DISCOURAGING))
+        counts = [_untolerated(taints, tolerations, (DISCOURAGING,)) for taints in table.taints_of]
+        return np.array(counts, dtype=np.int64)[table.taint_sets[rows]]
+
+    def normalize(self, scores: Int64Column) -> Int64Column:
+        return scale_to_highest(scores, reverse=True)
+
+
+def _untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...], effects: tuple[str, ...]) -> int:
+    return sum(
+        taint.effect in effects and not any(toleration.tolerates(taint) for toleration in tolerations)
+        for taint in taints
+    )

@@ -1,0 +1,300 @@
+"""NodeTable: one row a node, its resources, labels, taints, ports and images as columns.
+
+    allocatable   int64[resources, rows]   cpu in millicores, memory and ephemeral-storage in bytes, the rest in units
+    used          int64[resources, rows]   what the pods on the row take; row PODS counts the pods themselves
+    nonzero       int64[2, rows]           cpu and memory of the pods, with the scoring defaults where they name none
+    taint_sets    int64[rows]              id of the node's taints, see `taints_of`
+    unschedulable bool[rows]
+
+Invariants:
+ 1. A row belongs to one node name from its first pod or node until it has neither; then the slot is reused.
+ 2. `used`, `nonzero`, ports and terms are the sums over the pods of the row, whether or not its node is known: pods
+    may come before their node and stay after it.
+ 3. Only rows of known nodes are in `rows`; nothing else is ever judged.
+ 4. `static_version` moves whenever something about nodes changes that is not their pods or allocatable resources.
+
+A table is written by one event loop and read by decisions that do not yield, so it needs neither lock nor snapshot.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.engine.columns import LazyColumns, RowCounts, Vocabulary, grown
+from berth.engine.verdict import BoolColumn, Int64Column, Rows
+from berth.model import HostPort, Node, Pod, PodTerm, Taint
+
+CPU, MEMORY, EPHEMERAL_STORAGE, PODS = range(4)
+_FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
+_FIRST_ROWS = 64
+
+
+@dataclass(slots=True)
+class _Row:
+    """What a row holds that is not a column."""
+
+    name: str
+    node: Node | None = None
+    pods: dict[str, Pod] = field(default_factory=dict)
+
+
+class NodeTable:
+    def __init__(self) -> None:
+        self.resource_index: dict[str, int] = {name: index for index, name in enumerate(_FIRST_RESOURCES)}
+        self.allocatable = np.zeros((len(_FIRST_RESOURCES), _FIRST_ROWS), dtype=np.int64)
+        self.used = np.zeros_like(self.allocatable)
+        self.nonzero = np.zeros((2, _FIRST_ROWS), dtype=np.int64)
+        self.taint_sets = np.zeros(_FIRST_ROWS, dtype=np.int64)
+        self.unschedulable = np.zeros(_FIRST_ROWS, dtype=np.bool_)
+        self.static_version = 0
+        self.ports: RowCounts[HostPort] = RowCounts(_FIRST_ROWS)
+        self.anti_affinity_terms: Counter[PodTerm] = Counter()  # required ones, of placed pods
+        self.scoring_terms: Counter[PodTerm] = Counter()  # every other affinity term of placed pods
+        self._slots: list[_Row | None] = []
+        self._free: list[int] = []
+        self._row_of: dict[str, int] = {}
+        self._row_of_pod: dict[str, int] = {}
+        self._known_rows: set[int] = set()
+        self._taints: dict[tuple[Taint, ...], int] = {(): 0}
+        self._taints_by_id: list[tuple[Taint, ...]] = [()]
+        self._vocabularies: dict[str, Vocabulary] = {}
+        self._labels: LazyColumns[str] = LazyColumns(self._label_id)
+        self._images: LazyColumns[str] = LazyColumns(lambda node, image: node.images.get(image, -1))
+        self._rows: Rows | None = None
+        self._rows_by_name: NDArray[np.intp] | None = None
+
+    # --- nodes -------------------------------------------------------------------------------------------------------
+
+    def set_node(self, node: Node) -> None:
+        """Adds a node, or replaces what is known of it."""
+        row = self._claim(node.name)
+        slot = self._slot(row)
+        before, slot.node = slot.node, node
+        if before is None:
+            self._known_rows.add(row)
+            self._forget_row_order()
+        self._set_allocatable(row, node)
+        self._set_static(row, before, node)
+
+    def remove_node(self, name: str) -> None:
+        row = self._row_of.get(name)
+        if row is None or self._slot(row).node is None:
+            return
+        self._slot(row).node = None
+        self._known_rows.discard(row)
+        self._forget_row_order()
+        self.allocatable[:, row] = 0
+        self.taint_sets[row] = 0
+        self.unschedulable[row] = False
+        self._labels.set_row(row, None)
+        self._images.set_row(row, None)
+        self.static_version += 1
+        self._release_if_empty(row)
+
+    def node(self, name: str) -> Node | None:
+        row = self._row_of.get(name)
+        return None if row is None else self._slot(row).node
+
+    def nodes(self) -> Iterator[Node]:
+        return (node for _, node in self._numbered_nodes())
+
+    def __len__(self) -> int:
+        return len(self._known_rows)
+
+    # --- pods --------------------------------------------------------------------------------------------------------
+
+    def add_pod(self, pod: Pod, node_name: str) -> None:
+        """Books the pod on the node, which need not be known yet."""
+        if pod.uid in self._row_of_pod:
+            raise ValueError(f"pod {pod.namespace}/{pod.name} ({pod.uid}) is in the table already")
+        row = self._claim(node_name)
+        self._slot(row).pods[pod.uid] = pod
+        self._row_of_pod[pod.uid] = row
+        self._account(pod, row, 1)
+
+    def remove_pod(self, uid: str) -> None:
+        """Frees what the pod took; a pod that is not there is no error."""
+        row = self._row_of_pod.pop(uid, None)
+        if row is not None:
+            self._account(self._slot(row).pods.pop(uid), row, -1)
+            self._release_if_empty(row)
+
+    def pods_on(self, name: str) -> Mapping[str, Pod]:
+        row = self._row_of.get(name)
+        return {} if row is None else self._slot(row).pods
+
+    # --- columns -----------------------------------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of all known nodes, in slot order."""
+        if self._rows is None:
+            count = len(self._known_rows)
+            dense = count == len(self._slots)
+            self._rows = slice(0, count) if dense else np.fromiter(sorted(self._known_rows), np.intp, count)
+        return self._rows
+
+    @property
+    def rows_by_name(self) -> NDArray[np.intp]:
+        """intp[nodes]: the rows of all known nodes in the order of their names, which no history of slots can change."""
+        if self._rows_by_name is None:
+            names = sorted((self._slot(row).name, row) for row in self._known_rows)
+            self._rows_by_name = np.fromiter((row for _, row in names), np.intp, len(names))
+        return self._rows_by_name
+
+    @property
+    def capacity(self) -> int:
+        """How many rows the columns have room for."""
+        return self.allocatable.shape[1]
+
+    def row(self, name: str) -> int | None:
+        """The row of a known node."""
+        row = self._row_of.get(name)
+        return row if row in self._known_rows else None
+
+    def name(self, row: int) -> str:
+        return self._slot(row).name
+
+    def resource(self, name: str) -> int:
+        """The index of a resource's row in `allocatable` and `used`, made on first use."""
+        index = self.resource_index.get(name)
+        if index is None:
+            index = self.resource_index[name] = len(self.resource_index)
+            room = np.zeros((1, self.capacity), dtype=np.int64)
+            self.allocatable = np.concatenate([self.allocatable, room])
+            self.used = np.concatenate([self.used, room])
+        return index
+
+    def label(self, key: str) -> tuple[Int64Column, Vocabulary]:
+        """int64[rows] of value ids (-1: the node has no such label), and the vocabulary they come from."""
+        vocabulary = self._vocabularies.setdefault(key, Vocabulary())
+        return self._labels.column(key, self._numbered_nodes(), self.capacity), vocabulary
+
+    def image(self, name: str) -> Int64Column:
+        """int64[rows], bytes: the size of that image on the node, -1 where it is not there."""
+        return self._images.column(name, self._numbered_nodes(), self.capacity)
+
+    @property
+    def taints_of(self) -> list[tuple[Taint, ...]]:
+        """The distinct taint sets, by id."""
+        return self._taints_by_id
+
+    def statistics(self) -> dict[str, int]:
+        return {
+            "nodes": len(self),
+            "pods": len(self._row_of_pod),
+            "slots": len(self._slots),
+            "resources": len(self.resource_index),
+            "label_columns": len(self._labels),
+            "image_columns": len(self._images),
+            "taint_sets": len(self._taints_by_id),
+        }
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _slot(self, row: int) -> _Row:
+        slot = self._slots[row]
+        assert slot is not None, f"row {row} is not in use"
+        return slot
+
+    def _numbered_nodes(self) -> Iterator[tuple[int, Node]]:
+        for row, slot in enumerate(self._slots):
+            if slot is not None and slot.node is not None:
+                yield row, slot.node
+
+    def _claim(self, name: str) -> int:
+        row = self._row_of.get(name)
+        if row is None:
+            row = self._free.pop() if self._free else self._new_slot()
+            self._slots[row] = _Row(name)
+            self._row_of[name] = row
+        return row
+
+    def _new_slot(self) -> int:
+        self._slots.append(None)
+        self._rows = None
+        if len(self._slots) > self.capacity:
+            self._grow(self.capacity * 2)
+        return len(self._slots) - 1
+
+    def _grow(self, rows: int) -> None:
+        self.allocatable, self.used = grown(self.allocatable, rows), grown(self.used, rows)
+        self.nonzero, self.taint_sets = grown(self.nonzero, rows), grown(self.taint_sets, rows)
+        self.unschedulable = np.concatenate([self.unschedulable, np.zeros(rows - len(self.unschedulable), np.bool_)])
+        for columns in (self._labels, self._images):
+            columns.grow(rows)
+        self.ports.grow(rows)
+
+    def _release_if_empty(self, row: int) -> None:
+        slot = self._slot(row)
+        if slot.node is None and not slot.pods:
+            del self._row_of[slot.name]
+            self._slots[row] = None
+            self._free.append(row)
+
+    def _forget_row_order(self) -> None:
+        self._rows = self._rows_by_name = None
+
+    def _set_allocatable(self, row: int, node: Node) -> None:
+        amounts = [(self.resource(name), amount) for name, amount in node.allocatable.items()]
+        self.allocatable[:, row] = 0
+        for index, amount in amounts:
+            self.allocatable[index, row] = amount
+
+    def _set_static(self, row: int, before: Node | None, node: Node) -> None:
+        if before is not None and _same_static(before, node):
+            return
+        self.static_version += 1
+        self.unschedulable[row] = node.unschedulable
+        self.taint_sets[row] = self._taint_set(node.taints)
+        if before is None or before.labels != node.labels:
+            self._labels.set_row(row, node)
+        if before is None or before.images != node.images:
+            self._images.set_row(row, node)
+
+    def _taint_set(self, taints: tuple[Taint, ...]) -> int:
+        known = self._taints.get(taints)
+        if known is None:
+            known = self._taints[taints] = len(self._taints_by_id)
+            self._taints_by_id.append(taints)
+        return known
+
+    def _label_id(self, node: Node, key: str) -> int:
+        value = node.labels.get(key)
+        return -1 if value is None else self._vocabularies[key].intern(value)
+
+    def _account(self, pod: Pod, row: int, sign: int) -> None:
+        for name, amount in pod.usage.items():
+            index = self.resource(name)
+            self.used[index, row] += sign * amount
+        self.used[PODS, row] += sign
+        self.nonzero[CPU, row] += sign * pod.usage_nonzero[CPU]
+        self.nonzero[MEMORY, row] += sign * pod.usage_nonzero[MEMORY]
+        for port in pod.host_ports:
+            (self.ports.add if sign > 0 else self.ports.discard)(port, row)
+        _count(self.anti_affinity_terms, pod.pod_anti_affinity.required, sign)
+        _count(self.scoring_terms, pod.pod_affinity.required, sign)
+        for affinity in (pod.pod_affinity, pod.pod_anti_affinity):
+            _count(self.scoring_terms, tuple(weighted.term for weighted in affinity.preferred), sign)
+
+
+def _count(terms: Counter[PodTerm], of: tuple[PodTerm, ...], sign: int) -> None:
+    for term in of:
+        terms[term] += sign
+        if not terms[term]:
+            del terms[term]
+
+
+def _same_static(a: Node, b: Node) -> bool:
+    return (
+        a.labels == b.labels and a.taints == b.taints and a.unschedulable == b.unschedulable and a.images == b.images
+    )
+
+
+def bool_column(rows: Rows) -> BoolColumn:
+    """A column of False for the rows asked about."""
+    size = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+    return np.zeros(size, dtype=np.bool_)

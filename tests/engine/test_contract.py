@@ -1,0 +1,136 @@
+"""Every plugin of the registry keeps the contract, on small clusters of every flavour."""
+
+import copy
+
+import numpy as np
+import pytest
+from engine.worlds import World, make, scores_by_name, state_of, verdicts_by_name, worlds
+
+from berth.engine.events import Event
+from berth.engine.pipeline import row_numbers
+from berth.engine.registry import PLUGINS
+from berth.engine.table import NodeTable
+
+FILTERS = sorted(name for name, plugin in PLUGINS.items() if plugin.filters)
+SCORES = sorted(name for name, plugin in PLUGINS.items() if plugin.scores)
+
+
+def shuffled(world: World):
+    """The same cluster with its nodes in other slots, and slots that were used before."""
+    state = state_of([])
+    for body in [b for b in world.objects if b["kind"] == "Node"][:2]:
+        gone = copy.deepcopy(dict(body))
+        gone["metadata"]["name"] = "gone-" + gone["metadata"]["name"]
+        state.table.set_node(state_of([gone]).table.node(gone["metadata"]["name"]))
+    table, state = state.table, state_of(reversed(world.objects))
+    for node in list(table.nodes()):
+        state.table.set_node(node)
+        state.table.remove_node(node.name)
+    return state
+
+
+def columns(table: NodeTable) -> list[np.ndarray]:
+    return [table.allocatable.copy(), table.used.copy(), table.nonzero.copy(), table.taint_sets.copy(), table.unschedulable.copy()]
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_reordering_nodes_reorders_verdicts(name):
+    for world in worlds():
+        plugin = make(name, world)
+        assert verdicts_by_name(plugin, world, state_of(world.objects)) == verdicts_by_name(plugin, world, shuffled(world))
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_reordering_nodes_reorders_scores(name):
+    for world in worlds():
+        plugin = make(name, world)
+        assert scores_by_name(plugin, world, state_of(world.objects)) == scores_by_name(plugin, world, shuffled(world))
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_asking_about_some_rows_gives_the_verdicts_of_those_rows(name):
+    for world in worlds():
+        plugin, state = make(name, world), state_of(world.objects)
+        whole = verdicts_by_name(plugin, world, state)
+        rows = row_numbers(state.table.rows)[1::2]
+        some = verdicts_by_name(plugin, world, state, rows)
+        if isinstance(whole, dict) and isinstance(some, dict):
+            assert some == {name: whole[name] for name in some}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_asking_about_some_rows_gives_the_scores_of_those_rows_before_normalisation(name):
+    for world in worlds():
+        plugin, state = make(name, world), state_of(world.objects)
+        whole = scores_by_name(plugin, world, state, normal=False)
+        some = scores_by_name(plugin, world, state, row_numbers(state.table.rows)[1::2], normal=False)
+        if whole is not None and some is not None:
+            assert some == {name: whole[name] for name in some}
+
+
+@pytest.mark.parametrize("name", [name for name in FILTERS if PLUGINS[name].node_local])
+def test_a_node_local_plugin_says_the_same_of_a_node_when_other_nodes_are_not_there(name):
+    for world in worlds():
+        plugin = make(name, world)
+        whole = verdicts_by_name(plugin, world, state_of(world.objects))
+        nodes = [body["metadata"]["name"] for body in world.objects if body["kind"] == "Node"][::2]
+        fewer = [b for b in world.objects if b["kind"] != "Node" or b["metadata"]["name"] in nodes]
+        some = verdicts_by_name(plugin, world, state_of(fewer))
+        if isinstance(whole, dict) and isinstance(some, dict):
+            assert some == {name: whole[name] for name in nodes}
+
+
+@pytest.mark.parametrize("name", sorted(PLUGINS))
+def test_nothing_that_a_plugin_is_given_is_changed(name):
+    for world in worlds():
+        plugin, state = make(name, world), state_of(world.objects)
+        ask(plugin, world, state)  # what is asked for the first time may add columns
+        before, pod = columns(state.table), copy.deepcopy(world.pod)
+        ask(plugin, world, state)
+        assert all(np.array_equal(a, b) for a, b in zip(before, columns(state.table), strict=True))
+        assert world.pod == pod
+
+
+@pytest.mark.parametrize("name", sorted(PLUGINS))
+def test_the_same_question_gets_the_same_answer(name):
+    for world in worlds():
+        plugin, state = make(name, world), state_of(world.objects)
+        assert ask(plugin, world, state) == ask(plugin, world, state) == ask(make(name, world), world, state)
+
+
+@pytest.mark.parametrize("name", sorted(PLUGINS))
+@pytest.mark.parametrize("count", [0, 1])
+def test_no_node_and_one_node_are_answered_too(name, count):
+    for world in worlds():
+        nodes = [body for body in world.objects if body["kind"] == "Node"][:count]
+        state = state_of([*nodes, *(body for body in world.objects if body["kind"] != "Node")])
+        verdicts, scores = ask(make(name, world), world, state)
+        assert not isinstance(verdicts, dict) or len(verdicts) == count
+        assert scores is None or len(scores) == count
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_scores_lie_between_0_and_100(name):
+    for world in worlds():
+        scores = scores_by_name(make(name, world), world, state_of(world.objects))
+        assert scores is None or all(0 <= score <= 100 for score in scores.values())
+
+
+@pytest.mark.parametrize("name", sorted(PLUGINS))
+def test_a_plugin_has_a_face(name):
+    plugin = PLUGINS[name]
+    assert plugin.name == name
+    assert plugin.filters or plugin.scores
+    assert isinstance(plugin.wakes_on, frozenset)
+    assert all(isinstance(event, Event) for event in plugin.wakes_on)
+
+
+@pytest.mark.parametrize("name", sorted(PLUGINS))
+def test_an_argument_that_no_plugin_has_is_refused_by_name(name):
+    with pytest.raises(ValueError, match="no-such-argument"):
+        PLUGINS[name]({"no-such-argument": 1})
+
+
+def ask(plugin, world, state):
+    verdicts = verdicts_by_name(plugin, world, state) if plugin.filters else None
+    return verdicts, scores_by_name(plugin, world, state) if plugin.scores else None
