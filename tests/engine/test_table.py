@@ -1,0 +1,181 @@
+"""The node table's columns always equal a rebuild from what is known."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from support.builders import make_node, make_pod
+
+from berth.engine.columns import as_int64
+from berth.engine.selection import match_term
+from berth.engine.table import MEMORY, PODS, NodeTable
+from berth.model import NodeSelectorTerm, Requirement, parse_node, parse_pod
+
+NAMES = [f"n{i}" for i in range(90)]  # more than the first columns hold
+LABELS = ["a", "b", "1", "7", "-3", "x"]
+
+
+def test_a_pod_counts_before_its_node_is_known_and_after_it_is_gone():
+    table = NodeTable()
+    table.add_pod(parse_pod(make_pod("p", cpu="1", memory="1Gi")), "n")
+    assert len(table) == 0
+    table.set_node(parse_node(make_node("n")))
+    row = table.row("n")
+    assert table.used[0, row] == 1000
+    assert table.used[MEMORY, row] == 2**30
+    table.remove_node("n")
+    assert table.row("n") is None
+    table.set_node(parse_node(make_node("n")))
+    assert table.used[PODS, table.row("n")] == 1
+    assert list(table.pods_on("n")) == ["pod-default-p"]
+
+
+def test_a_pod_is_in_the_table_at_most_once():
+    table = NodeTable()
+    pod = parse_pod(make_pod("p"))
+    table.add_pod(pod, "a")
+    with pytest.raises(ValueError, match="default/p"):
+        table.add_pod(pod, "b")
+
+
+def test_a_resource_that_a_node_no_longer_has_is_gone_from_its_row():
+    table = NodeTable()
+    table.set_node(parse_node(make_node("n", extended={"example.com/gpu": 2})))
+    index = table.resource_index["example.com/gpu"]
+    assert table.allocatable[index, table.row("n")] == 2
+    table.set_node(parse_node(make_node("n")))
+    assert table.allocatable[index, table.row("n")] == 0
+
+
+def test_host_ports_that_nobody_holds_any_more_take_no_memory():
+    table = NodeTable()
+    table.add_pod(parse_pod(make_pod("p", ports=[{"containerPort": 80, "hostPort": 80}])), "n")
+    assert len(table.ports.columns) == 1
+    table.remove_pod("pod-default-p")
+    assert len(table.ports.columns) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("5", 5), ("-5", -5), ("+5", 5), ("", None), ("5 ", None), ("1_0", None), ("٣", None), (str(2**63), None)]
+)
+def test_integers_in_labels_are_read_as_go_reads_them(text, number):
+    assert as_int64(text) == number
+
+
+class TableMachine(RuleBasedStateMachine):
+    """Nodes and pods come, change and go in any order; the columns are compared with a table made from scratch."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.nodes, self.pods = NodeTable(), {}, {}
+        self.table.label("disk")
+        self.table.image("app:1")
+
+    @rule(
+        name=st.sampled_from(NAMES),
+        cpu=st.integers(1, 9),
+        disk=st.none() | st.sampled_from(LABELS),
+        taint=st.booleans(),
+        image=st.none() | st.integers(0, 99),
+        gpu=st.integers(0, 2),
+        cordoned=st.booleans(),
+    )
+    def set_node(self, name, cpu, disk, taint, image, gpu, cordoned):
+        self.nodes[name] = parse_node(
+            make_node(
+                name,
+                cpu=cpu,
+                labels={"disk": disk} if disk else {},
+                taints=[("k", "v", "NoSchedule")] if taint else [],
+                images={"app:1": image} if image is not None else None,
+                extended={"example.com/gpu": gpu} if gpu else None,
+                unschedulable=cordoned,
+            )
+        )
+        self.table.set_node(self.nodes[name])
+
+    @rule(name=st.sampled_from(NAMES))
+    def remove_node(self, name):
+        self.nodes.pop(name, None)
+        self.table.remove_node(name)
+
+    @rule(number=st.integers(0, 30), name=st.sampled_from(NAMES), cpu=st.integers(0, 900), port=st.booleans(), gpu=st.booleans())
+    def add_pod(self, number, name, cpu, port, gpu):
+        pod = parse_pod(
+            make_pod(
+                f"p{number}",
+                requests={"cpu": f"{cpu}m", **({"example.com/gpu": "1"} if gpu else {})},
+                ports=[{"containerPort": 80, "hostPort": 80 + number % 2}] if port else [],
+            )
+        )
+        if pod.uid not in self.pods:
+            self.pods[pod.uid] = (pod, name)
+            self.table.add_pod(pod, name)
+
+    @rule(number=st.integers(0, 30))
+    def remove_pod(self, number):
+        uid = f"pod-default-p{number}"
+        self.pods.pop(uid, None)
+        self.table.remove_pod(uid)
+
+    @invariant()
+    def equals_a_rebuild(self):
+        rebuilt = NodeTable()
+        for node in self.nodes.values():
+            rebuilt.set_node(node)
+        for pod, name in self.pods.values():
+            rebuilt.add_pod(pod, name)
+        assert len(self.table) == len(rebuilt) == len(self.nodes)
+        assert self.view(self.table) == self.view(rebuilt)
+
+    @staticmethod
+    def view(table):
+        disk, vocabulary = table.label("disk")
+        values = {number: value for value, number in vocabulary.ids.items()}
+        by_name = {}
+        for row in table.rows_by_name:
+            resources = {n: (int(table.allocatable[i, row]), int(table.used[i, row])) for n, i in table.resource_index.items()}
+            by_name[table.name(int(row))] = (
+                {name: amounts for name, amounts in resources.items() if any(amounts)},
+                table.nonzero[:, row].tolist(),
+                table.taints_of[table.taint_sets[row]],
+                bool(table.unschedulable[row]),
+                values.get(int(disk[row])),
+                int(table.image("app:1")[row]),
+                {port for port, counts in table.ports.columns.items() if counts[row]},
+            )
+        assert sorted(by_name) == list(by_name)
+        return by_name
+
+
+TestTable = TableMachine.TestCase
+TestTable.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+@given(
+    labels=st.lists(st.none() | st.sampled_from(LABELS), max_size=6),
+    operator=st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]),
+    values=st.lists(st.sampled_from(LABELS), min_size=1, max_size=3),
+    bound=st.integers(-5, 9),
+)
+def test_a_term_on_columns_matches_what_it_matches_node_by_node(labels, operator, values, bound):
+    given_values = {"Exists": (), "DoesNotExist": (), "Gt": (str(bound),), "Lt": (str(bound),)}.get(operator, tuple(values))
+    term = NodeSelectorTerm((Requirement("disk", operator, given_values),), ())
+    table = NodeTable()
+    nodes = [parse_node(make_node(f"n{i}", labels={"disk": v} if v else {})) for i, v in enumerate(labels)]
+    for node in nodes:
+        table.set_node(node)
+    matched = match_term(table, term)
+    assert [bool(matched[table.row(n.name)]) for n in nodes] == [term.matches(n.name, n.labels) for n in nodes]
+
+
+def test_rows_are_numbers_of_known_nodes_only():
+    table = NodeTable()
+    for name in "abc":
+        table.set_node(parse_node(make_node(name)))
+    assert table.rows == slice(0, 3)
+    table.remove_node("b")
+    assert np.array_equal(table.rows, [0, 2])
+    table.set_node(parse_node(make_node("d")))
+    assert table.rows == slice(0, 3)
