@@ -41,7 +41,7 @@ def run_judge(path: str | None, out: TextIO, seed: int = 0) -> int:
             judged += 1
             failed += "error" in verdict
     if failed:
-        print(f"berth judge: {failed} of {judged} cases got no verdict; see their \"error\"", file=sys.stderr)
+        print(f'berth judge: {failed} of {judged} cases got no verdict; see their "error"', file=sys.stderr)
     return 1 if failed else 0
 
 

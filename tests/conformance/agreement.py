@@ -1,8 +1,9 @@
 """What a verdict must share with the oracle's to agree with it.
 
-Equal must be: the plugins that stop a pod before any node is looked at, and with what; every plugin's code and reasons on
-every node; the feasible nodes; every plugin's score on every feasible node (left out means 0); the totals and the best
-nodes; the preemption candidates with their victims. A node selected for preemption must be one that the oracle can select.
+Equal must be: the plugins that stop a pod before any node is looked at, and with what; every plugin's code and reasons
+on every node; the feasible nodes; every plugin's score on every feasible node (left out means 0); the totals and the
+best nodes; the preemption candidates with their victims. A node selected for preemption must be one that the oracle can
+select.
 """
 
 from collections.abc import Callable, Iterator

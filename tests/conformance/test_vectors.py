@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from conformance.agreement import differences
-from conformance.cases import theme, vectors
 
 from berth.judge import judge_lines
+from conformance.agreement import differences
+from conformance.cases import theme, vectors
 
 AGREEING = ("resources", "resize", "taints", "nodeaffinity", "ports", "images")
 NOT_JUDGED = ("interpod", "spread", "defaultspread", "volumes", "preempt", "mix", "config", "legacy")

@@ -4,12 +4,12 @@ import copy
 
 import numpy as np
 import pytest
-from engine.worlds import World, make, scores_by_name, state_of, verdicts_by_name, worlds
 
 from berth.engine.events import Event
 from berth.engine.pipeline import row_numbers
 from berth.engine.registry import PLUGINS
 from berth.engine.table import NodeTable
+from engine.worlds import World, make, scores_by_name, state_of, verdicts_by_name, worlds
 
 FILTERS = sorted(name for name, plugin in PLUGINS.items() if plugin.filters)
 SCORES = sorted(name for name, plugin in PLUGINS.items() if plugin.scores)
@@ -30,14 +30,22 @@ def shuffled(world: World):
 
 
 def columns(table: NodeTable) -> list[np.ndarray]:
-    return [table.allocatable.copy(), table.used.copy(), table.nonzero.copy(), table.taint_sets.copy(), table.unschedulable.copy()]
+    return [
+        table.allocatable.copy(),
+        table.used.copy(),
+        table.nonzero.copy(),
+        table.taint_sets.copy(),
+        table.unschedulable.copy(),
+    ]
 
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_reordering_nodes_reorders_verdicts(name):
     for world in worlds():
         plugin = make(name, world)
-        assert verdicts_by_name(plugin, world, state_of(world.objects)) == verdicts_by_name(plugin, world, shuffled(world))
+        assert verdicts_by_name(plugin, world, state_of(world.objects)) == verdicts_by_name(
+            plugin, world, shuffled(world)
+        )
 
 
 @pytest.mark.parametrize("name", SCORES)

@@ -4,8 +4,6 @@ from collections import Counter
 from random import Random
 
 import pytest
-from engine.worlds import state_of
-from support.builders import make_node, make_pod
 
 from berth.engine.events import ANY, Event
 from berth.engine.pipeline import Diagnosis, Pipeline, Placement, TieBreak
@@ -13,6 +11,8 @@ from berth.engine.plugin import Plugin
 from berth.engine.registry import make_plugin
 from berth.engine.verdict import Code, PreFilter
 from berth.model import parse_node, parse_pod
+from engine.worlds import state_of
+from support.builders import make_node, make_pod
 
 DEFAULT_FILTERS = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit")
 
@@ -98,7 +98,9 @@ def test_a_single_feasible_node_is_taken_without_scoring():
             raise AssertionError("must not be asked")
 
     made = Pipeline([make_plugin("NodeResourcesFit", {}, "filter")], [(Unasked({}), 1)])
-    assert decide([make_node("big"), make_node("small", cpu="1")], make_pod("p", cpu="2"), made) == Placement("big", 2, 1)
+    assert decide([make_node("big"), make_node("small", cpu="1")], make_pod("p", cpu="2"), made) == Placement(
+        "big", 2, 1
+    )
 
 
 def test_weights_decide_between_scores():

@@ -3,13 +3,13 @@
 from random import Random
 
 import pytest
-from engine.worlds import state_of
-from support.builders import make_node, make_pod
 
 from berth.engine.pipeline import Diagnosis, Pipeline, Placement
 from berth.engine.plugin import BadArgument
 from berth.engine.registry import UnknownPlugin, make_plugin
 from berth.model import parse_pod
+from engine.worlds import state_of
+from support.builders import make_node, make_pod
 
 
 def decide(name, objects, pod, args=None):
@@ -27,7 +27,11 @@ def claim(name, phase="Bound", volume="pv1", storage_class="slow", modes=("ReadW
 
 
 def volume(name, zone=None, labels=None):
-    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": {"driver": "d", "volumeHandle": name}}
+    spec = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "csi": {"driver": "d", "volumeHandle": name},
+    }
     if zone:
         term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
@@ -42,7 +46,13 @@ def volume(name, zone=None, labels=None):
 
 def storage_class(name, mode):
     meta = {"name": name, "uid": name}
-    return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": meta, "provisioner": "d", "volumeBindingMode": mode}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": meta,
+        "provisioner": "d",
+        "volumeBindingMode": mode,
+    }
 
 
 def pod_with_claim(name="data", **kw):
@@ -82,7 +92,10 @@ def test_a_pod_whose_claim_is_not_usable_waits_with_the_reason(objects, words):
 
 def test_an_ephemeral_volume_waits_for_its_claim():
     pod = make_pod("p", volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
-    assert 'ephemeral volume controller to create the persistentvolumeclaim "p-v"' in decide("VolumeBinding", NODES, pod).message
+    assert (
+        'ephemeral volume controller to create the persistentvolumeclaim "p-v"'
+        in decide("VolumeBinding", NODES, pod).message
+    )
 
 
 ANTI_AFFINITY = {
@@ -111,22 +124,46 @@ CSI_NODE = {
             make_pod("p", labels={"app": "web"}),
             "pods that are already placed have anti-affinity to it",
         ),
-        ("PodTopologySpread", [], make_pod("p", topologySpreadConstraints=SPREAD), "pod has topology spread constraints"),
+        (
+            "PodTopologySpread",
+            [],
+            make_pod("p", topologySpreadConstraints=SPREAD),
+            "pod has topology spread constraints",
+        ),
         ("VolumeRestrictions", [claim("data", modes=["ReadWriteOncePod"])], pod_with_claim(), "ReadWriteOncePod"),
-        ("VolumeZone", [claim("data"), volume("pv1", labels={"topology.kubernetes.io/zone": "z"})], pod_with_claim(), "zone labels"),
+        (
+            "VolumeZone",
+            [claim("data"), volume("pv1", labels={"topology.kubernetes.io/zone": "z"})],
+            pod_with_claim(),
+            "zone labels",
+        ),
         ("NodeVolumeLimits", [claim("data"), volume("pv1"), CSI_NODE], pod_with_claim(), "CSI driver d"),
-        ("DynamicResources", [], make_pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}]), "resource claims"),
-        ("NodeDeclaredFeatures", [], make_pod("p", hostNetwork=True, hostUsers=False), "UserNamespacesHostNetworkSupport"),
+        (
+            "DynamicResources",
+            [],
+            make_pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}]),
+            "resource claims",
+        ),
+        (
+            "NodeDeclaredFeatures",
+            [],
+            make_pod("p", hostNetwork=True, hostUsers=False),
+            "UserNamespacesHostNetworkSupport",
+        ),
     ],
 )
-def test_a_pod_that_needs_what_this_version_cannot_judge_is_refused_in_words_that_name_the_plugin(plugin, objects, pod, words):
+def test_a_pod_that_needs_what_this_version_cannot_judge_is_refused_in_words_that_name_the_plugin(
+    plugin, objects, pod, words
+):
     diagnosis = decide(plugin, [*NODES, *objects], pod)
     assert isinstance(diagnosis, Diagnosis)
     assert words in diagnosis.message
     assert f"(plugin {plugin})" in diagnosis.message
 
 
-@pytest.mark.parametrize("plugin", ["InterPodAffinity", "PodTopologySpread", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits"])
+@pytest.mark.parametrize(
+    "plugin", ["InterPodAffinity", "PodTopologySpread", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits"]
+)
 def test_a_pod_that_does_not_need_them_is_not_kept_from_its_node(plugin):
     others = [make_pod("other", node="a", affinity=ANTI_AFFINITY), claim("data"), volume("pv1")]
     assert isinstance(decide(plugin, [*NODES, *others], pod_with_claim(labels={"app": "db"})), Placement)
@@ -136,8 +173,16 @@ def test_a_pod_that_does_not_need_them_is_not_kept_from_its_node(plugin):
     ("plugin", "args", "field"),
     [
         ("NodeResourcesFit", {"scoringStrategy": {"type": "Fullest"}}, "scoringStrategy.type"),
-        ("NodeResourcesFit", {"scoringStrategy": {"resources": [{"name": "cpu", "weight": 101}]}}, "scoringStrategy.resources[0].weight"),
-        ("NodeResourcesFit", {"scoringStrategy": {"resources": [{"name": "cpu"}, {"name": "cpu"}]}}, "scoringStrategy.resources[1].name"),
+        (
+            "NodeResourcesFit",
+            {"scoringStrategy": {"resources": [{"name": "cpu", "weight": 101}]}},
+            "scoringStrategy.resources[0].weight",
+        ),
+        (
+            "NodeResourcesFit",
+            {"scoringStrategy": {"resources": [{"name": "cpu"}, {"name": "cpu"}]}},
+            "scoringStrategy.resources[1].name",
+        ),
         ("NodeResourcesFit", {"scoringStrategy": {"resources": "cpu"}}, "scoringStrategy.resources"),
         ("NodeResourcesFit", {"scoringStrategy": []}, "scoringStrategy"),
         (
@@ -150,12 +195,18 @@ def test_a_pod_that_does_not_need_them_is_not_kept_from_its_node(plugin):
             {
                 "scoringStrategy": {
                     "type": "RequestedToCapacityRatio",
-                    "requestedToCapacityRatio": {"shape": [{"utilization": 5, "score": 1}, {"utilization": 5, "score": 2}]},
+                    "requestedToCapacityRatio": {
+                        "shape": [{"utilization": 5, "score": 1}, {"utilization": 5, "score": 2}]
+                    },
                 }
             },
             "scoringStrategy.requestedToCapacityRatio.shape[1].utilization",
         ),
-        ("NodeResourcesFit", {"scoringStrategy": {"requestedToCapacityRatio": {}}}, "scoringStrategy.requestedToCapacityRatio"),
+        (
+            "NodeResourcesFit",
+            {"scoringStrategy": {"requestedToCapacityRatio": {}}},
+            "scoringStrategy.requestedToCapacityRatio",
+        ),
         ("NodeResourcesFit", {"ignoredResourceGroups": ["example.com/gpu"]}, "ignoredResourceGroups[0]"),
         ("NodeResourcesFit", {"ignoredResources": [7]}, "ignoredResources[0]"),
         ("NodeAffinity", {"addedAffinity": "x"}, "addedAffinity"),

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from support.builders import make_node, make_pod
 
 from berth.engine.columns import as_int64
 from berth.engine.selection import match_term
 from berth.engine.table import MEMORY, PODS, NodeTable
 from berth.model import NodeSelectorTerm, Requirement, parse_node, parse_pod
+from support.builders import make_node, make_pod
 
 NAMES = [f"n{i}" for i in range(90)]  # more than the first columns hold
 LABELS = ["a", "b", "1", "7", "-3", "x"]
@@ -57,7 +57,8 @@ def test_host_ports_that_nobody_holds_any_more_take_no_memory():
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("5", 5), ("-5", -5), ("+5", 5), ("", None), ("5 ", None), ("1_0", None), ("٣", None), (str(2**63), None)]
+    ("text", "number"),
+    [("5", 5), ("-5", -5), ("+5", 5), ("", None), ("5 ", None), ("1_0", None), ("٣", None), (str(2**63), None)],
 )
 def test_integers_in_labels_are_read_as_go_reads_them(text, number):
     assert as_int64(text) == number
@@ -100,7 +101,13 @@ class TableMachine(RuleBasedStateMachine):
         self.nodes.pop(name, None)
         self.table.remove_node(name)
 
-    @rule(number=st.integers(0, 30), name=st.sampled_from(NAMES), cpu=st.integers(0, 900), port=st.booleans(), gpu=st.booleans())
+    @rule(
+        number=st.integers(0, 30),
+        name=st.sampled_from(NAMES),
+        cpu=st.integers(0, 900),
+        port=st.booleans(),
+        gpu=st.booleans(),
+    )
     def add_pod(self, number, name, cpu, port, gpu):
         pod = parse_pod(
             make_pod(
@@ -135,7 +142,9 @@ class TableMachine(RuleBasedStateMachine):
         values = {number: value for value, number in vocabulary.ids.items()}
         by_name = {}
         for row in table.rows_by_name:
-            resources = {n: (int(table.allocatable[i, row]), int(table.used[i, row])) for n, i in table.resource_index.items()}
+            resources = {
+                n: (int(table.allocatable[i, row]), int(table.used[i, row])) for n, i in table.resource_index.items()
+            }
             by_name[table.name(int(row))] = (
                 {name: amounts for name, amounts in resources.items() if any(amounts)},
                 table.nonzero[:, row].tolist(),
@@ -160,7 +169,9 @@ TestTable.settings = settings(max_examples=60, stateful_step_count=40, deadline=
     bound=st.integers(-5, 9),
 )
 def test_a_term_on_columns_matches_what_it_matches_node_by_node(labels, operator, values, bound):
-    given_values = {"Exists": (), "DoesNotExist": (), "Gt": (str(bound),), "Lt": (str(bound),)}.get(operator, tuple(values))
+    given_values = {"Exists": (), "DoesNotExist": (), "Gt": (str(bound),), "Lt": (str(bound),)}.get(
+        operator, tuple(values)
+    )
     term = NodeSelectorTerm((Requirement("disk", operator, given_values),), ())
     table = NodeTable()
     nodes = [parse_node(make_node(f"n{i}", labels={"disk": v} if v else {})) for i, v in enumerate(labels)]

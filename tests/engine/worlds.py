@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from conformance.cases import some_of_each_theme
 
 from berth.engine.pipeline import row_numbers
 from berth.engine.plugin import Plugin, Query
@@ -14,6 +13,7 @@ from berth.engine.registry import PLUGINS, make_plugin
 from berth.engine.state import State
 from berth.engine.verdict import Code
 from berth.model import Pod, object_key, parse, parse_pod
+from conformance.cases import some_of_each_theme
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ def state_of(objects: Iterable[Mapping[str, Any]]) -> State:
 @cache
 def worlds() -> tuple[World, ...]:
     return tuple(
-        World(v["id"], tuple(v["objects"]), parse_pod(v["pod"]), _plugin_args(v["config"])) for v in some_of_each_theme(6)
+        World(v["id"], tuple(v["objects"]), parse_pod(v["pod"]), _plugin_args(v["config"]))
+        for v in some_of_each_theme(6)
     )
 
 
@@ -75,7 +76,9 @@ def verdicts_by_name(plugin: Plugin, world: World, state: State, rows: Any = Non
     }
 
 
-def scores_by_name(plugin: Plugin, world: World, state: State, rows: Any = None, normal: bool = True) -> dict[str, int] | None:
+def scores_by_name(
+    plugin: Plugin, world: World, state: State, rows: Any = None, normal: bool = True
+) -> dict[str, int] | None:
     query = Query(world.pod, state.table)
     if not plugin.pre_score(query, state):
         return None

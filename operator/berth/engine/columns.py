@@ -71,7 +71,7 @@ class Vocabulary:
         return known
 
     def compared(self, bound: int, greater: bool) -> BoolColumn:
-        """bool[values + 1]: which values are integers above (or below) `bound`; the last entry is for a missing label."""
+        """bool[values + 1]: which values are integers above (or below) `bound`; the last entry is a missing label's."""
         integers = np.array([*self._integers, 0], dtype=np.int64)
         known = np.array([*self._is_integer, False])
         return known & ((integers > bound) if greater else (integers < bound))

@@ -77,7 +77,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Scores of the feasible rows: for each plugin its normalised column (None: it skipped), and the weighted totals."""
+    """Scores of the feasible rows: each plugin's normalised column (None: it skipped), and the weighted totals."""
 
     rows: NDArray[np.intp]
     scores: tuple[Int64Column | None, ...]

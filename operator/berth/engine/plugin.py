@@ -88,7 +88,7 @@ def refuse_unknown(args: Mapping[str, Any], *known: str) -> None:
 
 def scale_to_highest(scores: Int64Column, reverse: bool = False) -> Int64Column:
     """The highest becomes 100 and the others their share of it, cut to whole numbers; `reverse` turns it around."""
-    highest = scores.max(initial=0)
+    highest = int(scores.max(initial=0))
     if highest == 0:
         return np.full_like(scores, MAX_SCORE) if reverse else scores
     scaled = MAX_SCORE * scores // highest

@@ -14,9 +14,7 @@ from berth.model import KINDS, Claim, Namespace, Pod, Service, StorageClass, Vol
 class State:
     def __init__(self) -> None:
         self.table = NodeTable()
-        self.objects: dict[str, dict[str, Any]] = {
-            kind.name: {} for kind in KINDS if kind.name not in ("Pod", "Node")
-        }
+        self.objects: dict[str, dict[str, Any]] = {kind.name: {} for kind in KINDS if kind.name not in ("Pod", "Node")}
 
     def claim(self, namespace: str, name: str) -> Claim | None:
         return self.objects["PersistentVolumeClaim"].get(f"{namespace}/{name}")

@@ -9,6 +9,7 @@ All divisions cut to whole numbers, as kube-scheduler's do.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,8 @@ def _along_line(resources: Sequence[WeighedResource], line: NDArray[np.int64]) -
         scores = line[_taken_share(nodes.allocatable, nodes.requested)]
         counts = (nodes.allocatable != 0) & (scores > 0)
         total = (scores * weights * counts).sum(axis=0)
-        return np.floor(total / np.maximum((weights * counts).sum(axis=0), 1) + 0.5).astype(np.int64)
+        mean = total / np.maximum((weights * counts).sum(axis=0), 1)
+        return np.asarray(np.floor(mean + 0.5), dtype=np.int64)
 
     return score
 
@@ -103,7 +105,7 @@ def _parse_shape(value: Any, field: str) -> NDArray[np.int64]:
 
 
 def _on_line(points: Sequence[tuple[int, int]], used: int) -> int:
-    for (before, low), (after, high) in zip(points, points[1:], strict=False):
+    for (before, low), (after, high) in pairwise(points):
         if before < used <= after:
             return low + int((high - low) * (used - before) / (after - before))  # cut towards zero, as Go divides
     return points[0][1] if used <= points[0][0] else points[-1][1]

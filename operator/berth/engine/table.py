@@ -139,7 +139,7 @@ class NodeTable:
 
     @property
     def rows_by_name(self) -> NDArray[np.intp]:
-        """intp[nodes]: the rows of all known nodes in the order of their names, which no history of slots can change."""
+        """intp[nodes]: the rows of all known nodes by name, an order that no history of slots can change."""
         if self._rows_by_name is None:
             names = sorted((self._slot(row).name, row) for row in self._known_rows)
             self._rows_by_name = np.fromiter((row for _, row in names), np.intp, len(names))
@@ -289,9 +289,7 @@ def _count(terms: Counter[PodTerm], of: tuple[PodTerm, ...], sign: int) -> None:
 
 
 def _same_static(a: Node, b: Node) -> bool:
-    return (
-        a.labels == b.labels and a.taints == b.taints and a.unschedulable == b.unschedulable and a.images == b.images
-    )
+    return a.labels == b.labels and a.taints == b.taints and a.unschedulable == b.unschedulable and a.images == b.images
 
 
 def bool_column(rows: Rows) -> BoolColumn:

@@ -1,7 +1,7 @@
 """NodeAffinity: the pod's node selector and required node affinity must match, preferred terms earn their weights.
 
 filter: spec.nodeSelector and the required terms; before them the policy's own `addedAffinity`.
-score: the sum of the weights of the preferred terms that match, of the pod and of the policy; the highest sum becomes 100.
+score: the sum of the weights of the preferred terms that match, the pod's and the policy's; the highest becomes 100.
 Required terms that all name their nodes (matchFields metadata.name) leave only those nodes to look at.
 
 Arguments: addedAffinity (a nodeAffinity that every pod gets besides its own).

@@ -1,7 +1,7 @@
 """Plugins of kube-scheduler that this version knows by name but cannot judge with.
 
-Each takes its place in a policy and has nothing to say of pods that do not need it. A pod that does need it is refused in
-words, so that no rule a user wrote is ever dropped in silence; who would rather place such pods without the rule
+Each takes its place in a policy and has nothing to say of pods that do not need it. A pod that does need it is refused
+in words, so that no rule a user wrote is ever dropped in silence; who would rather place such pods without the rule
 switches the plugin off in the SchedulingPolicy. What would only have moved a score, without the pod having asked for
 it, does not refuse (`unscored` tells of it).
 """
@@ -174,5 +174,7 @@ def _selects(term: PodTerm, pod: Pod, state: State) -> bool:
         return True
     namespace = state.namespace(pod.namespace)
     return (
-        namespace is not None and term.namespace_selector is not None and term.namespace_selector.matches(namespace.labels)
+        namespace is not None
+        and term.namespace_selector is not None
+        and term.namespace_selector.matches(namespace.labels)
     )
