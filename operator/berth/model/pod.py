@@ -58,9 +58,9 @@ class OwnerReference:
 class Pod:
     """A pod as scheduling sees it.
 
-    Amounts in `requests`, `usage` and `scored` are millicores for cpu, bytes for memory and ephemeral-storage, whole units of
-    other resources, without zeros. `usage_nonzero` is (millicores, bytes): what a placed pod counts with in scores. The views
-    are explained in resources.py.
+    Amounts in `requests`, `usage` and `scored` are millicores for cpu, bytes for memory and ephemeral-storage, whole
+    units of other resources, without zeros. `usage_nonzero` is (millicores, bytes): what a placed pod counts with in
+    scores. The views are explained in resources.py.
     """
 
     uid: str
