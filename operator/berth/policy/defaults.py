@@ -1,0 +1,91 @@
+"""The profile of kube-scheduler 1.36 without any configuration: the base that every policy differs from.
+
+Kubernetes lists its default plugins once, for all extension points, in an order and with weights
+(pkg/scheduler/apis/config/v1/default_plugins.go). `MULTI_POINT` is that list, with the plugins whose feature gates
+are on by default in 1.36 where the gates put them: DynamicResources before DefaultPreemption, NodeDeclaredFeatures at
+the end. What Berth makes of it is derived: the plugins that filter, in that order, and the plugins that score, with
+their weights. A weight of None means 1, as everywhere in a kube-scheduler configuration.
+
+`POINTS` says at which extension points each plugin of kube-scheduler serves. It also knows plugins that are off by
+default and those that neither filter nor score, because the import of configurations has to tell "nothing to do for
+us" from "no such plugin".
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from berth.policy.records import Policy, Predicate, Priority
+
+KUBERNETES_VERSION = "1.36"
+BUILT_IN_SCHEDULER_NAME = "berth"
+
+POINTS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        name: frozenset(points.split())
+        for name, points in {
+            "SchedulingGates": "preEnqueue",
+            "PrioritySort": "queueSort",
+            "NodeUnschedulable": "filter",
+            "NodeName": "filter",
+            "TaintToleration": "filter preScore score",
+            "NodeAffinity": "preFilter filter preScore score",
+            "NodePorts": "preFilter filter",
+            "NodeResourcesFit": "preFilter filter preScore score placementScore",
+            "VolumeRestrictions": "preFilter filter",
+            "NodeVolumeLimits": "preFilter filter",
+            "VolumeBinding": "preFilter filter preScore score reserve preBind",
+            "VolumeZone": "preFilter filter",
+            "PodTopologySpread": "preFilter filter preScore score",
+            "InterPodAffinity": "preFilter filter preScore score",
+            "DynamicResources": "preEnqueue preFilter filter postFilter score reserve preBind",
+            "DefaultPreemption": "preEnqueue postFilter",
+            "NodeResourcesBalancedAllocation": "preScore score",
+            "ImageLocality": "score",
+            "DefaultBinder": "bind",
+            "NodeDeclaredFeatures": "preFilter filter",
+            "GangScheduling": "preEnqueue permit",
+            "TopologyPlacementGenerator": "placementGenerate",
+            "PodGroupPodsCount": "placementScore",
+        }.items()
+    }
+)
+
+MULTI_POINT: tuple[tuple[str, int | None], ...] = (
+    ("SchedulingGates", None),
+    ("PrioritySort", None),
+    ("NodeUnschedulable", None),
+    ("NodeName", None),
+    ("TaintToleration", 3),
+    ("NodeAffinity", 2),
+    ("NodePorts", None),
+    ("NodeResourcesFit", 1),
+    ("VolumeRestrictions", None),
+    ("NodeVolumeLimits", None),
+    ("VolumeBinding", None),
+    ("VolumeZone", None),
+    ("PodTopologySpread", 2),
+    ("InterPodAffinity", 2),
+    ("DynamicResources", 2),
+    ("DefaultPreemption", None),
+    ("NodeResourcesBalancedAllocation", 1),
+    ("ImageLocality", 1),
+    ("DefaultBinder", None),
+    ("NodeDeclaredFeatures", None),
+)
+
+DEFAULT_PREDICATES: tuple[Predicate, ...] = tuple(
+    Predicate(name) for name, _ in MULTI_POINT if "filter" in POINTS[name]
+)
+DEFAULT_PRIORITIES: tuple[Priority, ...] = tuple(
+    Priority(name, weight or 1) for name, weight in MULTI_POINT if "score" in POINTS[name]
+)
+
+# What decides for schedulerName "berth" while no policy claims that name.
+BUILT_IN = Policy(
+    name="built-in",
+    uid="",
+    generation=0,
+    scheduler_name=BUILT_IN_SCHEDULER_NAME,
+    predicates=DEFAULT_PREDICATES,
+    priorities=DEFAULT_PRIORITIES,
+)

@@ -1,0 +1,347 @@
+"""The book: which policy decides for which scheduler name, who hears of a change, and what the statuses say."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from berth.policy import PolicyBook
+from policy.builders import make_policy
+
+BAD: dict[str, Any] = {"tieBreak": "Coin"}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.moment
+
+    def advance(self, seconds: int) -> None:
+        self.moment += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def book(clock: Clock) -> PolicyBook:
+    return PolicyBook(clock)
+
+
+@pytest.fixture
+def changes(book: PolicyBook) -> list[str]:
+    """Grows by one entry each time that the book tells of a change: what was in force for "berth" at that moment."""
+    heard: list[str] = []
+    book.on_change(lambda: heard.append(in_force(book)))
+    return heard
+
+
+def in_force(book: PolicyBook, scheduler_name: str = "berth") -> str:
+    """ "name/generation" of what decides, or "nobody"."""
+    active = book.for_scheduler(scheduler_name)
+    return f"{active.policy.name}/{active.policy.generation}" if active else "nobody"
+
+
+def condition(status: dict[str, Any], kind: str) -> dict[str, Any]:
+    return next(entry for entry in status["conditions"] if entry["type"] == kind)
+
+
+def summary(status: dict[str, Any]) -> str:
+    """ "Accepted reason, Active status reason, generation in force"."""
+    accepted, active = condition(status, "Accepted"), condition(status, "Active")
+    return f"{accepted['reason']} {active['status']} {active['reason']} {status['activeGeneration']}"
+
+
+class TestWhatIsInForce:
+    def test_the_built_in_serves_berth_while_no_policy_claims_it(self, book: PolicyBook) -> None:
+        assert in_force(book) == "built-in/0"
+        assert book.serves("berth")
+
+    def test_a_name_that_nobody_claims_is_served_by_nobody(self, book: PolicyBook) -> None:
+        assert book.for_scheduler("default-scheduler") is None
+        assert not book.serves("default-scheduler")
+
+    def test_an_applied_policy_is_in_force_when_observe_returns(self, book: PolicyBook, changes: list[str]) -> None:
+        book.observe(make_policy())
+        assert in_force(book) == "batch/1"
+        assert changes == ["batch/1"]
+
+    def test_an_edit_brings_the_next_generation_into_force(self, book: PolicyBook, changes: list[str]) -> None:
+        book.observe(make_policy())
+        book.observe(make_policy(generation=2, tieBreak="First"))
+        assert changes == ["batch/1", "batch/2"]
+
+    def test_who_took_a_policy_may_use_it_after_it_was_replaced(self, book: PolicyBook) -> None:
+        book.observe(make_policy())
+        taken = book.for_scheduler("berth")
+        book.observe(make_policy(generation=2))
+        assert taken is not None
+        assert taken.policy.generation == 1
+        assert book.for_scheduler("berth") is not taken
+
+    def test_a_bad_edit_leaves_the_last_good_generation_in_force(self, book: PolicyBook, changes: list[str]) -> None:
+        book.observe(make_policy())
+        book.observe(make_policy(generation=2, schedulerName="elsewhere", **BAD))
+        assert in_force(book) == "batch/1"
+        assert not book.serves("elsewhere")
+        assert changes == ["batch/1"]
+
+    def test_a_mended_policy_comes_into_force(self, book: PolicyBook) -> None:
+        book.observe(make_policy())
+        book.observe(make_policy(generation=2, **BAD))
+        book.observe(make_policy(generation=3))
+        assert in_force(book) == "batch/3"
+
+    def test_a_policy_that_was_never_good_claims_nothing(self, book: PolicyBook, changes: list[str]) -> None:
+        book.observe(make_policy("a", **BAD))
+        assert in_force(book) == "built-in/0"
+        book.observe(make_policy("b"))
+        assert in_force(book) == "b/1"
+        assert changes == ["b/1"]
+
+    def test_a_deleted_policy_gives_its_name_back_to_the_built_in(self, book: PolicyBook, changes: list[str]) -> None:
+        book.observe(make_policy())
+        book.remove("batch")
+        assert changes == ["batch/1", "built-in/0"]
+
+    def test_a_deleted_policy_leaves_another_scheduler_name_to_nobody(self, book: PolicyBook) -> None:
+        book.observe(make_policy(schedulerName="other"))
+        book.remove("batch")
+        assert not book.serves("other")
+
+    def test_of_two_policies_the_first_by_name_decides_whichever_came_first(
+        self, book: PolicyBook, changes: list[str]
+    ) -> None:
+        book.observe(make_policy("b"))
+        book.observe(make_policy("a"))
+        book.observe(make_policy("c"))
+        assert in_force(book) == "a/1"
+        assert changes == ["b/1", "a/1"]
+
+    def test_a_deleted_policy_gives_way_to_the_next_by_name(self, book: PolicyBook) -> None:
+        book.observe(make_policy("a"))
+        book.observe(make_policy("b"))
+        book.remove("a")
+        assert in_force(book) == "b/1"
+
+    def test_an_edited_scheduler_name_moves_the_claim(self, book: PolicyBook) -> None:
+        book.observe(make_policy())
+        book.observe(make_policy(generation=2, schedulerName="other"))
+        assert in_force(book) == "built-in/0"
+        assert in_force(book, "other") == "batch/2"
+
+    def test_a_policy_made_again_under_its_name_starts_anew(self, book: PolicyBook) -> None:
+        book.observe(make_policy(generation=5, uid="old"))
+        book.observe(make_policy(generation=1, uid="new"))
+        assert in_force(book) == "batch/1"
+
+    def test_a_namesake_that_is_bad_does_not_inherit_the_last_good_generation(self, book: PolicyBook) -> None:
+        book.observe(make_policy(uid="old"))
+        book.observe(make_policy(uid="new", **BAD))
+        assert in_force(book) == "built-in/0"
+
+    def test_a_late_word_of_a_deleted_namesake_does_nothing(self, book: PolicyBook) -> None:
+        book.observe(make_policy(uid="new"))
+        book.remove("batch", uid="old")
+        assert in_force(book) == "batch/1"
+        book.remove("batch", uid="new")
+        assert in_force(book) == "built-in/0"
+
+    def test_an_older_generation_that_arrives_late_does_nothing(self, book: PolicyBook, changes: list[str]) -> None:
+        book.observe(make_policy(generation=3))
+        book.observe(make_policy(generation=2, tieBreak="First"))
+        assert changes == ["batch/3"]
+
+    def test_removing_what_was_never_there_does_nothing(self, book: PolicyBook, changes: list[str]) -> None:
+        book.remove("ghost")
+        assert changes == []
+
+    @pytest.mark.parametrize("manifest", [{}, {"metadata": None}, {"metadata": {"name": 3}}])
+    def test_a_manifest_without_a_name_is_ignored(self, book: PolicyBook, manifest: dict[str, Any]) -> None:
+        book.observe(manifest)
+        assert book.statistics()["policies"] == 0
+
+    def test_every_listener_hears_of_a_change(self, book: PolicyBook, changes: list[str]) -> None:
+        heard: list[int] = []
+        book.on_change(lambda: heard.append(1))
+        book.observe(make_policy())
+        assert (len(heard), len(changes)) == (1, 1)
+
+
+class TestEchoes:
+    def test_our_own_status_write_changes_nothing_and_wakes_nobody(self, book: PolicyBook, changes: list[str]) -> None:
+        manifest = make_policy()
+        book.observe(manifest)
+        before = book.for_scheduler("berth")
+        status = book.statuses()["batch"]
+        book.observe({**manifest, "status": status})
+        assert book.for_scheduler("berth") is before
+        assert changes == ["batch/1"]
+        assert book.statuses() == {}
+
+    def test_a_relist_of_an_unchanged_policy_changes_nothing(self, book: PolicyBook, changes: list[str]) -> None:
+        book.observe(make_policy())
+        book.statuses()
+        book.observe(make_policy())
+        assert (changes, book.statuses()) == (["batch/1"], {})
+
+    def test_a_status_that_somebody_else_wrote_is_left_alone(self, book: PolicyBook) -> None:
+        book.observe(make_policy())
+        book.statuses()
+        book.observe(make_policy() | {"status": {"conditions": []}})
+        assert book.statuses() == {}
+
+
+class TestStatuses:
+    def test_a_good_policy_says_that_it_is_in_force(self, book: PolicyBook) -> None:
+        book.observe(make_policy(generation=4))
+        assert book.statuses() == {
+            "batch": {
+                "observedGeneration": 4,
+                "activeGeneration": 4,
+                "conditions": [
+                    {
+                        "type": "Accepted",
+                        "status": "True",
+                        "observedGeneration": 4,
+                        "reason": "Valid",
+                        "message": "generation 4 is valid",
+                        "lastTransitionTime": "2026-01-01T12:00:00Z",
+                    },
+                    {
+                        "type": "Active",
+                        "status": "True",
+                        "observedGeneration": 4,
+                        "reason": "InForce",
+                        "message": "generation 4 decides for schedulerName berth",
+                        "lastTransitionTime": "2026-01-01T12:00:00Z",
+                    },
+                ],
+            }
+        }
+
+    def test_a_status_is_handed_out_once(self, book: PolicyBook) -> None:
+        book.observe(make_policy())
+        assert list(book.statuses()) == ["batch"]
+        assert book.statuses() == {}
+
+    def test_a_bad_edit_names_every_problem_and_the_generation_in_force(self, book: PolicyBook) -> None:
+        book.observe(make_policy())
+        book.observe(make_policy(generation=2, priorities=[{"name": "ImageLocality", "weight": 0}], **BAD))
+        status = book.statuses()["batch"]
+        assert summary(status) == "Invalid True LastGoodInForce 1"
+        assert status["observedGeneration"] == 2
+        accepted, active = condition(status, "Accepted")["message"], condition(status, "Active")["message"]
+        assert "spec.priorities[0].weight: 0 is not from 1" in accepted
+        assert 'spec.tieBreak: "Coin" is not one of' in accepted
+        assert active.startswith("generation 1 stays in force for schedulerName berth: generation 2 was refused")
+
+    def test_a_policy_that_was_never_good_says_so(self, book: PolicyBook) -> None:
+        book.observe(make_policy(**BAD))
+        assert summary(book.statuses()["batch"]) == "Invalid False NeverValid 0"
+
+    def test_two_policies_for_one_name_both_say_so(self, book: PolicyBook) -> None:
+        book.observe(make_policy("b"))
+        book.observe(make_policy("a"))
+        statuses = book.statuses()
+        assert summary(statuses["a"]) == "Valid True InForce 1"
+        assert summary(statuses["b"]) == "Valid False Superseded 0"
+        assert "also claimed, without effect, by b" in condition(statuses["a"], "Active")["message"]
+        assert "policy a claims schedulerName berth too" in condition(statuses["b"], "Active")["message"]
+
+    def test_a_policy_that_takes_over_says_so_when_the_other_is_deleted(self, book: PolicyBook, clock: Clock) -> None:
+        book.observe(make_policy("a"))
+        book.observe(make_policy("b"))
+        book.statuses()
+        clock.advance(60)
+        book.remove("a")
+        statuses = book.statuses()
+        assert list(statuses) == ["b"]
+        assert summary(statuses["b"]) == "Valid True InForce 1"
+        assert condition(statuses["b"], "Active")["lastTransitionTime"] == "2026-01-01T12:01:00Z"
+        assert condition(statuses["b"], "Accepted")["lastTransitionTime"] == "2026-01-01T12:00:00Z"
+
+    def test_the_transition_time_moves_only_with_the_status(self, book: PolicyBook, clock: Clock) -> None:
+        book.observe(make_policy())
+        clock.advance(60)
+        book.observe(make_policy(generation=2, **BAD))
+        status = book.statuses()["batch"]
+        assert condition(status, "Accepted")["lastTransitionTime"] == "2026-01-01T12:01:00Z"
+        assert condition(status, "Active")["lastTransitionTime"] == "2026-01-01T12:00:00Z"  # another reason, still True
+
+    def test_a_policy_that_another_one_leaves_alone_is_not_written_again(self, book: PolicyBook) -> None:
+        book.observe(make_policy("a"))
+        book.statuses()
+        book.observe(make_policy("b", schedulerName="other"))
+        assert list(book.statuses()) == ["b"]
+
+    def test_a_removed_policy_has_no_status_to_write(self, book: PolicyBook) -> None:
+        book.observe(make_policy())
+        book.remove("batch")
+        assert book.statuses() == {}
+
+    def test_what_is_handed_out_is_a_copy(self, book: PolicyBook, clock: Clock) -> None:
+        book.observe(make_policy())
+        book.statuses()["batch"].clear()
+        clock.advance(60)
+        book.observe(make_policy(generation=2))
+        assert condition(book.statuses()["batch"], "Active")["lastTransitionTime"] == "2026-01-01T12:00:00Z"
+
+    def test_more_problems_than_a_condition_can_hold_are_counted(self, book: PolicyBook) -> None:
+        entries = [{"name": f"Plugin{number}" + "x" * 70, "argz" + "y" * 60: 1} for number in range(64)]
+        manifest = make_policy(predicates=entries, priorities=entries)
+        manifest["spec"] |= {f"field{number}" + "z" * 60: 1 for number in range(200)}
+        book.observe(manifest)
+        message = condition(book.statuses()["batch"], "Accepted")["message"]
+        assert len(message) <= 32768
+        assert message.endswith("more problems")
+
+
+class TestRestart:
+    def observed_again(self, clock: Clock, manifest: dict[str, Any]) -> dict[str, Any]:
+        """The statuses that a book writes which meets the manifest with the status that an earlier book wrote."""
+        earlier = PolicyBook(clock)
+        earlier.observe(manifest)
+        manifest = {**manifest, "status": earlier.statuses()[manifest["metadata"]["name"]]}
+        clock.advance(3600)
+        book = PolicyBook(clock)
+        book.observe(manifest)
+        return book.statuses()
+
+    def test_a_status_that_still_holds_is_not_written_again(self, clock: Clock) -> None:
+        assert self.observed_again(clock, make_policy()) == {}
+        assert self.observed_again(clock, make_policy(**BAD)) == {}
+
+    def test_transition_times_outlive_the_process(self, clock: Clock) -> None:
+        first = PolicyBook(clock)
+        first.observe(make_policy())
+        status = first.statuses()["batch"]
+        clock.advance(3600)
+        book = PolicyBook(clock)
+        book.observe(make_policy(generation=2) | {"status": status})
+        assert condition(book.statuses()["batch"], "Active")["lastTransitionTime"] == "2026-01-01T12:00:00Z"
+
+    def test_a_bad_latest_generation_has_no_last_good_one_after_a_restart(self, clock: Clock) -> None:
+        first = PolicyBook(clock)
+        first.observe(make_policy())
+        first.observe(make_policy(generation=2, **BAD))
+        book = PolicyBook(clock)
+        book.observe(make_policy(generation=2, **BAD) | {"status": first.statuses()["batch"]})
+        assert in_force(book) == "built-in/0"
+        assert summary(book.statuses()["batch"]) == "Invalid False NeverValid 0"
+
+    @pytest.mark.parametrize("status", [3, [], {"conditions": 3}, {"conditions": [3, {"type": "Active"}]}])
+    def test_a_status_that_makes_no_sense_is_replaced(self, book: PolicyBook, status: object) -> None:
+        book.observe(make_policy() | {"status": status})
+        assert summary(book.statuses()["batch"]) == "Valid True InForce 1"
+
+
+def test_statistics_count_policies_refusals_names_and_changes(book: PolicyBook) -> None:
+    book.observe(make_policy("a"))
+    book.observe(make_policy("b", schedulerName="other", **BAD))
+    book.observe(make_policy("c", schedulerName="third"))
+    assert book.statistics() == {"policies": 3, "refused": 1, "scheduler_names": 2, "changes": 2}
