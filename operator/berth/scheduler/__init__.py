@@ -1,0 +1,23 @@
+"""The scheduling loop: cache, queue, cycle and binding, on injected ports.
+
+`Scheduler` is the door: the edge tells it what the cluster says, it decides, and it asks the `Cluster` port to write.
+Nothing here knows kopf, HTTP or the time of day of the machine.
+"""
+
+from berth.scheduler.cache import Cache
+from berth.scheduler.ports import BindRefused, Clock, Cluster, OutcomeUnknown, PodEvent, Random, Unavailable
+from berth.scheduler.queue import Queue
+from berth.scheduler.scheduler import Scheduler
+
+__all__ = [
+    "BindRefused",
+    "Cache",
+    "Clock",
+    "Cluster",
+    "OutcomeUnknown",
+    "PodEvent",
+    "Queue",
+    "Random",
+    "Scheduler",
+    "Unavailable",
+]

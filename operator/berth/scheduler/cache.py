@@ -1,0 +1,170 @@
+"""The cluster as the watches tell it, plus what this process has decided and the watches have not shown yet.
+
+Every report goes the same way: identify it by UID, drop it if it is old news (`versions`), parse it, put the record
+into the `State` that decisions read, and return the events that the change means to waiting pods. Pods have a state
+machine of their own (`pods`, drawn there): unknown -> assumed -> confirmed -> gone, by UID.
+
+Invariants:
+
+1. The State is a function of the newest report of every known UID and of the open assumptions: the order in which
+   reports of different objects arrive does not matter, so nodes may come after their pods and go before them (#95124,
+   #93938).
+2. A report that makes no sense leaves its object out of decisions and is kept in `invalid` until a report that does, or
+   its removal. A node is taken out of the table; a pod that has room keeps it, because the kubelet has it too.
+3. An event is returned for a change that may help a waiting pod, and for nothing else; a repeated report gives none.
+4. A removal is final for its UID, and only for its UID: a late report cannot resurrect it, a namesake is not touched.
+
+It has no clock and does no I/O, and only one event loop may write it.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from berth.engine.events import Event
+from berth.engine.state import State
+from berth.model import KINDS, InvalidObject, Node, Pod, Record, parse
+from berth.scheduler.changes import EVENT_OF_KIND, NOTHING, node_events, same_but_for_version
+from berth.scheduler.pods import Assumption, PodStates
+from berth.scheduler.versions import Register
+
+logger = logging.getLogger(__name__)
+
+NODE_GONE = frozenset({Event.NODE_REMOVED})
+NODE_NEW = frozenset({Event.NODE_ADDED})
+
+
+class Cache:
+    """Everything known about the cluster; `state` is what decisions read."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self._registers = {kind.name: Register() for kind in KINDS}
+        self._pods = PodStates(self.state.table)
+        self._invalid: dict[tuple[str, str], InvalidObject] = {}
+        self._old_news = 0
+        self.invalid: Mapping[tuple[str, str], InvalidObject] = MappingProxyType(self._invalid)
+
+    @property
+    def pending(self) -> Mapping[str, Pod]:
+        """UID to pod, of every pod that has no room and wants some, whoever's schedulerName it carries; a live view."""
+        return self._pods.pending
+
+    def assumed(self) -> Mapping[str, Assumption]:
+        """UID to what is held for pods whose binding the cluster has not shown yet; a live view."""
+        return self._pods.assumed
+
+    def known(self, kind: str) -> Mapping[str, str]:
+        """UID to key of every object seen and not removed, also of those left out as invalid; a live view."""
+        return self._registers[kind].known
+
+    def uid_of(self, kind: str, body: Mapping[str, Any]) -> str:
+        """The UID that the body is about."""
+        return self._registers[kind].identify(body).uid
+
+    def holder(self, kind: str, body: Mapping[str, Any]) -> str | None:
+        """The UID that has the body's name at the moment, which may be another than the body's."""
+        return self._registers[kind].holder(body)
+
+    def observe(self, kind: str, body: Mapping[str, Any]) -> frozenset[Event]:
+        """The cluster has (or had, if this is old news) the object in this version."""
+        register = self._registers[kind]
+        identity = register.identify(body)
+        if not register.is_news(identity):
+            self._old_news += 1
+            return NOTHING
+        replaced = register.record(identity)
+        events = self._drop(kind, replaced, identity.key) if replaced is not None else NOTHING
+        try:
+            record = parse(kind, body)
+        except InvalidObject as problem:
+            self._note_invalid(kind, identity.key, problem)
+            return events | self._leave_out(kind, identity.uid, identity.key, body)
+        self._invalid.pop((kind, identity.key), None)
+        return events | self._take_in(kind, identity.key, record)
+
+    def remove(self, kind: str, body: Mapping[str, Any]) -> frozenset[Event]:
+        """The object of this UID is gone. With a resourceVersion, so is everything up to that version of it."""
+        register = self._registers[kind]
+        identity = register.identify(body)
+        key = register.known.get(identity.uid, identity.key)
+        return self._drop(kind, identity.uid, key) if register.remove(identity) else NOTHING
+
+    def assume(self, pod: Pod, node_name: str) -> frozenset[Event]:
+        """Hold room for a pod that is about to be bound; ValueError when it has room already."""
+        return self._pods.assume(pod, node_name)
+
+    def confirm(self, uid: str) -> None:
+        """The API server has answered the bind with success; the echo is still to come."""
+        self._pods.confirm(uid)
+
+    def forget(self, uid: str) -> frozenset[Event]:
+        """The bind has not happened: the room is free, the pod pending again. Nothing, if the pod is not assumed."""
+        return self._pods.forget(uid)
+
+    def statistics(self) -> dict[str, Any]:
+        return {
+            "objects": {kind: len(register.known) for kind, register in self._registers.items()},
+            "invalid": dict(Counter(kind for kind, _ in self._invalid)),
+            "pods": self._pods.statistics(),
+            "nodes": len(self.state.table),
+            "old_news": self._old_news,
+        }
+
+    def _take_in(self, kind: str, key: str, record: Record) -> frozenset[Event]:
+        if isinstance(record, Pod):
+            return self._pods.observe(record)
+        if isinstance(record, Node):
+            return self._take_in_node(record)
+        objects = self.state.objects[kind]
+        old = objects.get(key)
+        objects[key] = record
+        unchanged = old is not None and same_but_for_version(old, record)
+        return NOTHING if unchanged else frozenset({EVENT_OF_KIND[kind]})
+
+    def _take_in_node(self, node: Node) -> frozenset[Event]:
+        old = self.state.table.node(node.name)
+        if old is None:
+            self.state.table.set_node(node)
+            return NODE_NEW
+        events = node_events(old, node)
+        if events or old.allocatable != node.allocatable:
+            self.state.table.set_node(node)
+        return events
+
+    def _note_invalid(self, kind: str, key: str, problem: InvalidObject) -> None:
+        if str(self._invalid.get((kind, key))) != str(problem):  # a relist repeats it, the log need not
+            logger.warning("%s; left out of decisions until it is mended", problem)
+        self._invalid[kind, key] = problem
+
+    def _leave_out(self, kind: str, uid: str, key: str, body: Mapping[str, Any]) -> frozenset[Event]:
+        if kind == "Pod":
+            return self._pods.observe_unreadable(uid, _text(body, "spec", "nodeName"), _text(body, "status", "phase"))
+        return self._take_out(kind, uid, key)
+
+    def _drop(self, kind: str, uid: str, key: str) -> frozenset[Event]:
+        self._invalid.pop((kind, key), None)
+        return self._take_out(kind, uid, key)
+
+    def _take_out(self, kind: str, uid: str, key: str) -> frozenset[Event]:
+        if kind == "Pod":
+            return self._pods.remove(uid)
+        if kind == "Node":
+            return self._take_out_node(key)
+        gone = self.state.objects[kind].pop(key, None)
+        return NOTHING if gone is None else frozenset({EVENT_OF_KIND[kind]})
+
+    def _take_out_node(self, name: str) -> frozenset[Event]:
+        if self.state.table.node(name) is None:
+            return NOTHING
+        self.state.table.remove_node(name)
+        return NODE_GONE
+
+
+def _text(body: Mapping[str, Any], part: str, field: str) -> str:
+    """A field of a body that does not parse, as text, and nothing where there is no such text."""
+    section = body.get(part)
+    value = section.get(field) if isinstance(section, Mapping) else None
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,88 @@
+"""What the difference between two records of one object means to pods that wait.
+
+A difference that can help nobody gives no event: less allocatable, a heartbeat, a status update. The State still gets
+the new record where decisions read it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from berth.engine.events import Event
+from berth.model import Node, Pod, Record
+
+NOTHING: Final[frozenset[Event]] = frozenset()
+
+EVENT_OF_KIND: Final[Mapping[str, Event]] = {
+    "Namespace": Event.NAMESPACE,
+    "PersistentVolumeClaim": Event.CLAIM,
+    "PersistentVolume": Event.VOLUME,
+    "StorageClass": Event.STORAGE_CLASS,
+    "CSINode": Event.CSI_NODE,
+    "CSIDriver": Event.CSI_DRIVER,
+    "CSIStorageCapacity": Event.CSI_CAPACITY,
+    "PodDisruptionBudget": Event.BUDGET,
+    "Service": Event.SERVICE,
+    "ReplicationController": Event.OWNER,
+    "ReplicaSet": Event.OWNER,
+    "StatefulSet": Event.OWNER,
+}
+
+
+def node_events(old: Node, new: Node) -> frozenset[Event]:
+    """What a node's update may change for a waiting pod."""
+    changed = {
+        Event.NODE_ALLOCATABLE: _grew(old.allocatable, new.allocatable),
+        Event.NODE_LABELS: old.labels != new.labels,
+        Event.NODE_TAINTS: (old.taints, old.unschedulable) != (new.taints, new.unschedulable),
+        Event.NODE_OTHER: _other_of_node(old) != _other_of_node(new),
+    }
+    return frozenset(event for event, happened in changed.items() if happened)
+
+
+def placed_pod_events(old: Pod, new: Pod) -> frozenset[Event]:
+    """What an update of a pod that takes room may change for a waiting one."""
+    changed = {
+        Event.POD_SHRUNK: _grew(new.usage, old.usage),
+        # A pod that begins to terminate leaves the counts of the plugins that look at labels (#116629).
+        Event.POD_LABELS: (old.labels, old.deleting) != (new.labels, new.deleting),
+    }
+    return frozenset(event for event, happened in changed.items() if happened)
+
+
+def same_but_for_version(old: Record, new: Record) -> bool:
+    """Whether an update changed nothing that is kept of the object."""
+    return replace(new, resource_version=old.resource_version) == old
+
+
+def takes_the_same_room(old: Pod, new: Pod) -> bool:
+    """Whether the table may keep the old record: most updates of a running pod are status that no decision reads."""
+    return _room(old) == _room(new)
+
+
+def asks_the_same(old: Pod, new: Pod) -> bool:
+    """Whether a new attempt for the pod would see the same question as the last one."""
+    return (old.signature, old.priority) == (new.signature, new.priority)
+
+
+def _grew(old: Mapping[str, int], new: Mapping[str, int]) -> bool:
+    return any(amount > old.get(resource, 0) for resource, amount in new.items())
+
+
+def _other_of_node(node: Node) -> tuple[object, ...]:
+    return node.conditions, node.annotations, node.images, node.declared_features
+
+
+def _room(pod: Pod) -> tuple[object, ...]:
+    return (
+        pod.usage,
+        pod.usage_nonzero,
+        pod.host_ports,
+        pod.labels,
+        pod.deleting,
+        pod.priority,
+        pod.start_time,
+        pod.pod_affinity,
+        pod.pod_anti_affinity,
+        pod.volumes,
+    )

@@ -1,0 +1,162 @@
+"""Where every pod stands, by UID, and the room that it takes in the node table.
+
+                  observe(unbound)              assume                  observe(bound)
+      unknown ----------------------> pending ---------> assumed ------------------------> bound
+         |                               ^   forget        |  |                              |
+         |                               +-----------------+  | finished, removed            | finished, removed
+         |              observe(bound)                        v                              v
+         +------------------------------------> bound       gone <--------------------------+
+
+An assumed pod holds room that only this process knows of. It is acknowledged once the API server has answered the bind
+(`confirm`); it becomes bound when the cluster itself says so. It never expires: whoever assumed it finds out.
+
+Invariants:
+
+1. A UID is in at most one of pending, assumed, bound. Everything else is gone or unknown.
+2. The table holds exactly the assumed and the bound pods, each once, on the node named last.
+3. A pod bound to another node than assumed is moved there, and the assumption is over; whoever bound it was right.
+4. `confirm` and `forget` of a pod that is not assumed do nothing: a binding that ends after its pod is gone, or
+   after the watch was faster, can neither resurrect nor free anything twice (#106361, #134157).
+5. Kubernetes never unbinds: an unbound report does not take a bound pod's room away.
+6. Every change of the table is told by its return value, to those whom it may help.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from berth.engine.events import Event
+from berth.engine.table import NodeTable
+from berth.model import Pod
+from berth.scheduler.changes import NOTHING, placed_pod_events, takes_the_same_room
+
+FINISHED = frozenset({"Succeeded", "Failed"})
+ASSIGNED = frozenset({Event.POD_ASSIGNED})
+REMOVED = frozenset({Event.POD_REMOVED})
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """Room held for a pod whose binding the cluster has not shown yet."""
+
+    pod: Pod
+    node_name: str
+    acknowledged: bool  # the API server has answered the bind with success; only the echo is missing
+    returns: bool  # the pod is pending again when forgotten: the cluster knows it and it can be read
+
+
+class PodStates:
+    """The state machine of the module's docstring; keeps the table's pods in step."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._pending: dict[str, Pod] = {}
+        self._assumed: dict[str, Assumption] = {}
+        self._bound: dict[str, tuple[Pod, str]] = {}
+        self.pending: Mapping[str, Pod] = MappingProxyType(self._pending)
+        self.assumed: Mapping[str, Assumption] = MappingProxyType(self._assumed)
+
+    def observe(self, pod: Pod) -> frozenset[Event]:
+        """The cluster shows this version of the pod."""
+        if pod.phase in FINISHED:
+            return self.remove(pod.uid)
+        if pod.node_name:
+            return self._observe_bound(pod, pod.node_name)
+        return self._observe_unbound(pod)
+
+    def observe_unreadable(self, uid: str, node_name: str, phase: str) -> frozenset[Event]:
+        """The cluster shows a version that makes no sense: no decision for it, but the room it had stays taken."""
+        if phase in FINISHED:
+            return self.remove(uid)
+        last = self._last_record(uid)
+        if last is not None and node_name:
+            return self._observe_bound(last, node_name)
+        self._pending.pop(uid, None)
+        if uid in self._assumed:
+            held = self._assumed[uid]
+            self._assumed[uid] = Assumption(held.pod, held.node_name, held.acknowledged, returns=False)
+        return NOTHING
+
+    def assume(self, pod: Pod, node_name: str) -> frozenset[Event]:
+        """Take room for a pod that is about to be bound."""
+        if pod.uid in self._assumed or pod.uid in self._bound:
+            raise ValueError(f"Pod {pod.namespace}/{pod.name}: assumed on {node_name}, but it has room already")
+        returns = self._pending.pop(pod.uid, None) is not None
+        self._table.add_pod(pod, node_name)
+        self._assumed[pod.uid] = Assumption(pod, node_name, acknowledged=False, returns=returns)
+        return ASSIGNED
+
+    def confirm(self, uid: str) -> None:
+        """The API server has answered the bind with success."""
+        held = self._assumed.get(uid)
+        if held is not None:
+            self._assumed[uid] = Assumption(held.pod, held.node_name, acknowledged=True, returns=held.returns)
+
+    def forget(self, uid: str) -> frozenset[Event]:
+        """Give the room of an assumed pod back; the pod is pending again."""
+        held = self._assumed.pop(uid, None)
+        if held is None:
+            return NOTHING
+        self._table.remove_pod(uid)
+        if held.returns:
+            self._pending[uid] = held.pod
+        return REMOVED
+
+    def remove(self, uid: str) -> frozenset[Event]:
+        """The pod is gone or finished."""
+        self._pending.pop(uid, None)
+        placed = self._assumed.pop(uid, None) or self._bound.pop(uid, None)
+        if placed is None:
+            return NOTHING
+        self._table.remove_pod(uid)
+        return REMOVED
+
+    def statistics(self) -> dict[str, int]:
+        acknowledged = sum(held.acknowledged for held in self._assumed.values())
+        return {
+            "pending": len(self._pending),
+            "binding": len(self._assumed) - acknowledged,
+            "echo_pending": acknowledged,
+            "bound": len(self._bound),
+        }
+
+    def _observe_unbound(self, pod: Pod) -> frozenset[Event]:
+        if pod.uid in self._bound:
+            return NOTHING
+        held = self._assumed.get(pod.uid)
+        if held is None:
+            self._pending[pod.uid] = pod
+            return NOTHING
+        self._assumed[pod.uid] = Assumption(pod, held.node_name, held.acknowledged, returns=True)
+        return self._account(held.pod, pod, held.node_name)
+
+    def _observe_bound(self, pod: Pod, node_name: str) -> frozenset[Event]:
+        self._pending.pop(pod.uid, None)
+        old = self._placed(pod.uid)
+        self._assumed.pop(pod.uid, None)
+        self._bound[pod.uid] = (pod, node_name)
+        if old is None:
+            self._table.add_pod(pod, node_name)
+            return ASSIGNED
+        old_pod, old_node = old
+        if old_node == node_name:
+            return self._account(old_pod, pod, node_name)
+        self._replace(pod, node_name)
+        return REMOVED | ASSIGNED
+
+    def _account(self, old: Pod, new: Pod, node_name: str) -> frozenset[Event]:
+        if not takes_the_same_room(old, new):
+            self._replace(new, node_name)
+        return placed_pod_events(old, new)
+
+    def _replace(self, pod: Pod, node_name: str) -> None:
+        self._table.remove_pod(pod.uid)
+        self._table.add_pod(pod, node_name)
+
+    def _placed(self, uid: str) -> tuple[Pod, str] | None:
+        held = self._assumed.get(uid)
+        return (held.pod, held.node_name) if held else self._bound.get(uid)
+
+    def _last_record(self, uid: str) -> Pod | None:
+        placed = self._placed(uid)
+        return placed[0] if placed else self._pending.get(uid)

@@ -1,0 +1,50 @@
+"""What users are told about a pod's attempts: Events and the PodScheduled condition, in kube-scheduler's words.
+
+The port returns at once and writes later; should it raise all the same, a report is lost and noted, never an attempt.
+"""
+
+from collections.abc import Callable
+
+from berth.model import Pod
+from berth.scheduler.faults import Faults
+from berth.scheduler.ports import Cluster, PodEvent
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+
+
+class Reporter:
+    """One method for each thing that can be said."""
+
+    def __init__(self, cluster: Cluster, faults: Faults) -> None:
+        self._cluster = cluster
+        self._faults = faults
+
+    def scheduled(self, pod: Pod, node_name: str) -> None:
+        """The pod is bound."""
+        note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
+        self._send(pod, lambda: self._cluster.record_event(pod, PodEvent("Normal", "Scheduled", "Binding", note)))
+
+    def rejected(self, pod: Pod, message: str, *, error: bool) -> None:
+        """No node takes the pod, or none could be looked for."""
+        self._warn(pod, "Scheduling", message)
+        self._condition(pod, SCHEDULER_ERROR if error else UNSCHEDULABLE, message)
+
+    def not_bound(self, pod: Pod, message: str, *, pod_moved_on: bool) -> None:
+        """A node was found, but the bind failed; a pod that moved on has a condition that is not ours to change."""
+        self._warn(pod, "Binding", message)
+        if not pod_moved_on:
+            self._condition(pod, SCHEDULER_ERROR, message)
+
+    def _warn(self, pod: Pod, action: str, note: str) -> None:
+        event = PodEvent("Warning", "FailedScheduling", action, note)
+        self._send(pod, lambda: self._cluster.record_event(pod, event))
+
+    def _condition(self, pod: Pod, reason: str, message: str) -> None:
+        self._send(pod, lambda: self._cluster.report_condition(pod, reason, message))
+
+    def _send(self, pod: Pod, send: Callable[[], None]) -> None:
+        try:
+            send()
+        except Exception as error:
+            self._faults.note("reporting on", f"Pod {pod.namespace}/{pod.name}", error)

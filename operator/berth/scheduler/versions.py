@@ -1,0 +1,117 @@
+"""Which object is which, and which of two reports about it is the newer one.
+
+A name is not an identity: a pod deleted and made again keeps its name and gets a new UID, and reports about the two can
+arrive interleaved (kopf keeps the order for one UID only; a relist may repeat an older state). One register a kind
+answers two questions before anything else is done with a report: is it news, and whom does it replace?
+
+Rules, with v the resourceVersion, an integer that grows over all objects of a kind:
+
+1. A report of a known UID with a smaller v is old news. Equal is let through: a repeated report changes nothing.
+2. A report of another UID under a known name is the successor if its v is greater; the older UID is gone from then on.
+   With a smaller v it is a late report about a predecessor.
+3. A removed UID comes back only with a v greater than the one it was removed at. Kubernetes never reuses a UID, so this
+   happens only when the removal was a mistake (a ghost hunt on an old list). The memory of the removed is bounded.
+4. Where a v is missing or no integer nothing can be compared: rules 1 to 3 let the report through.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+REMOVED_REMEMBERED = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What the register looks at: read from the metadata alone, so that it works for objects that do not parse."""
+
+    uid: str
+    key: str
+    version: int | None
+
+
+class Register:
+    """The known and the recently removed UIDs of one kind."""
+
+    def __init__(self) -> None:
+        self._by_uid: dict[str, Identity] = {}
+        self._keys: dict[str, str] = {}
+        self._uids: dict[str, str] = {}
+        self._removed: OrderedDict[str, int | None] = OrderedDict()
+
+    @property
+    def known(self) -> Mapping[str, str]:
+        """UID to key, a live view."""
+        return MappingProxyType(self._keys)
+
+    def identify(self, body: Mapping[str, Any]) -> Identity:
+        """Who the body is about; without a UID, whoever has the name now, and at last the name itself."""
+        metadata = _metadata(body)
+        key = _key(metadata)
+        uid = str(metadata.get("uid") or self._uids.get(key, key))
+        return Identity(uid, key, _integer(metadata.get("resourceVersion")))
+
+    def holder(self, body: Mapping[str, Any]) -> str | None:
+        """The UID known under the body's name."""
+        return self._uids.get(_key(_metadata(body)))
+
+    def is_news(self, identity: Identity) -> bool:
+        """Whether the report should be believed (rules 1 to 3)."""
+        if identity.uid in self._removed:
+            return _newer(identity.version, self._removed[identity.uid])
+        holder = self._by_uid.get(self._uids.get(identity.key, ""))
+        if holder is None:
+            return True
+        if holder.uid != identity.uid:
+            return _newer(identity.version, holder.version)
+        return not _newer(holder.version, identity.version, unknown=False)
+
+    def record(self, identity: Identity) -> str | None:
+        """Take a believed report down; the UID that it replaces under its name, if any."""
+        self._removed.pop(identity.uid, None)
+        older = self._uids.get(identity.key)
+        replaced = older if older is not None and older != identity.uid else None
+        if replaced is not None:
+            self.remove(Identity(replaced, identity.key, identity.version))
+        self._by_uid[identity.uid] = identity
+        self._keys[identity.uid] = identity.key
+        self._uids[identity.key] = identity.uid
+        return replaced
+
+    def remove(self, identity: Identity) -> bool:
+        """Take down that the UID is gone; whether it was known. A namesake with another UID stays."""
+        known = self._by_uid.pop(identity.uid, None)
+        self._bury(identity, known)
+        if known is None:
+            return False
+        del self._keys[known.uid]
+        if self._uids.get(known.key) == known.uid:
+            del self._uids[known.key]
+        return True
+
+    def _bury(self, identity: Identity, known: Identity | None) -> None:
+        versions = (identity.version, known.version if known else None, self._removed.pop(identity.uid, None))
+        self._removed[identity.uid] = max((version for version in versions if version is not None), default=None)
+        if len(self._removed) > REMOVED_REMEMBERED:
+            self._removed.popitem(last=False)
+
+
+def _metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = body.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def _key(metadata: Mapping[str, Any]) -> str:
+    namespace, name = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+    return f"{namespace}/{name}" if namespace else name
+
+
+def _newer(one: int | None, other: int | None, *, unknown: bool = True) -> bool:
+    return unknown if one is None or other is None else one > other
+
+
+def _integer(version: object) -> int | None:
+    text = str(version)
+    return int(text) if text.isascii() and text.isdigit() else None

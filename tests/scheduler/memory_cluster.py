@@ -1,0 +1,195 @@
+"""A cluster in memory: objects as the API server has them, the rules by which it binds, and a watch that a test steps.
+
+What is written here is the truth at once. What the scheduler hears of it waits in `feed` until the test delivers it,
+in any order that the test likes. A bind can be told to go wrong by the pod's name; reads can be told to fail.
+"""
+
+import asyncio
+import copy
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+from berth.model import Pod
+from berth.scheduler import BindRefused, OutcomeUnknown, PodEvent, Scheduler, Unavailable
+
+Body = dict[str, Any]
+
+
+class Fault(Enum):
+    """What goes wrong with a bind."""
+
+    CUT_BEFORE = auto()  # the request never arrives, and the caller cannot know
+    CUT_AFTER = auto()  # it is carried out, but the answer is lost
+    LATE = auto()  # the caller gives up; it is carried out when the test says so
+    BROKEN = auto()  # an exception that no contract speaks of
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The API server says no for a reason of its own."""
+
+    code: int
+    message: str
+
+
+@dataclass
+class Hang:
+    """The bind waits until released, and is carried out then."""
+
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(frozen=True)
+class Report:
+    """One watch event on its way."""
+
+    kind: str
+    body: Body
+    gone: bool
+
+
+class MemoryCluster:
+    """The Cluster port over a dict."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Body]] = defaultdict(dict)
+        self.feed: list[Report] = []
+        self.faults: dict[str, Fault | Refusal | Hang] = {}
+        self.reads_fail = False
+        self.reads: list[str] = []
+        self.attempts: list[tuple[str, str]] = []  # (pod name, node) of every bind that was asked for
+        self.bound: list[tuple[str, str]] = []  # (UID, node) of every bind that was carried out
+        self.events: list[tuple[str, PodEvent]] = []
+        self.conditions: dict[str, tuple[str, str]] = {}
+        self.running_binds = 0
+        self.most_running_binds = 0
+        self._version = 0
+        self._late: list[tuple[Pod, str]] = []
+
+    # --- the truth, as others change it --------------------------------------------------------------------------
+
+    def write(self, kind: str, body: Body) -> Body:
+        """Create or replace an object."""
+        self._version += 1
+        stored = copy.deepcopy(body)
+        stored["metadata"]["resourceVersion"] = str(self._version)
+        self.objects[kind][_key(stored)] = stored
+        self.feed.append(Report(kind, copy.deepcopy(stored), gone=False))
+        return stored
+
+    def change(self, kind: str, key: str, edit: Callable[[Body], object]) -> Body:
+        """Edit an object in place, as a new version."""
+        body = copy.deepcopy(self.objects[kind][key])
+        edit(body)
+        return self.write(kind, body)
+
+    def delete(self, kind: str, key: str) -> None:
+        """Delete an object at once."""
+        self._version += 1
+        body = self.objects[kind].pop(key)
+        body["metadata"]["resourceVersion"] = str(self._version)
+        self.feed.append(Report(kind, body, gone=True))
+
+    def node_of(self, name: str) -> str:
+        """Where the pod of this name in the default namespace is bound."""
+        return str(self.objects["Pod"][f"default/{name}"]["spec"].get("nodeName", ""))
+
+    # --- the watch -----------------------------------------------------------------------------------------------
+
+    def deliver(self, scheduler: Scheduler) -> None:
+        """Hand over everything that waits in the feed, in order."""
+        feed, self.feed = self.feed, []
+        for report in feed:
+            self.hand_over(scheduler, report)
+
+    def hand_over(self, scheduler: Scheduler, report: Report) -> None:
+        """Hand over one report."""
+        (scheduler.remove if report.gone else scheduler.observe)(report.kind, report.body)
+
+    # --- the port ------------------------------------------------------------------------------------------------
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        self.attempts.append((pod.name, node_name))
+        self.running_binds += 1
+        self.most_running_binds = max(self.running_binds, self.most_running_binds)
+        try:
+            await self._bind(pod, node_name)
+        finally:
+            self.running_binds -= 1
+
+    async def _bind(self, pod: Pod, node_name: str) -> None:
+        await asyncio.sleep(0)
+        fault = self.faults.get(pod.name)
+        if isinstance(fault, Hang):
+            await fault.released.wait()
+        elif isinstance(fault, Refusal):
+            raise BindRefused(fault.code, fault.message)
+        elif fault is Fault.CUT_BEFORE:
+            raise OutcomeUnknown("connection reset")
+        elif fault is Fault.BROKEN:
+            raise RuntimeError("no contract speaks of this")
+        elif fault is Fault.LATE:
+            self._late.append((pod, node_name))
+            raise OutcomeUnknown("timed out")
+        self._carry_out(pod, node_name)
+        if fault is Fault.CUT_AFTER:
+            raise OutcomeUnknown("connection reset")
+
+    def land_late_binds(self) -> None:
+        """Carry out the binds that their callers gave up, as far as they are still allowed."""
+        late, self._late = self._late, []
+        for pod, node_name in late:
+            try:
+                self._carry_out(pod, node_name)
+            except BindRefused:
+                continue
+
+    def _carry_out(self, pod: Pod, node_name: str) -> None:
+        body = self.objects["Pod"].get(f"{pod.namespace}/{pod.name}")
+        self._check(pod, body)
+        self.bound.append((pod.uid, node_name))
+        self.change("Pod", f"{pod.namespace}/{pod.name}", lambda body: body["spec"].update(nodeName=node_name))
+
+    @staticmethod
+    def _check(pod: Pod, body: Body | None) -> None:
+        if body is None:
+            raise BindRefused(404, f'pods "{pod.name}" not found')
+        uid = body["metadata"]["uid"]
+        if uid != pod.uid:
+            raise BindRefused(409, f"Precondition failed: UID in precondition: {pod.uid}, UID in object meta: {uid}")
+        if body["metadata"].get("deletionTimestamp"):
+            raise BindRefused(409, f"pod {pod.name} is being deleted, cannot be assigned to a host")
+        if body["spec"].get("nodeName"):
+            raise BindRefused(409, f'pod {pod.name} is already assigned to node "{body["spec"]["nodeName"]}"')
+        if body["spec"].get("schedulingGates"):
+            raise BindRefused(409, f"pod {pod.name} has non-empty .spec.schedulingGates")
+
+    async def read_pod(self, pod: Pod) -> Mapping[str, Any] | None:
+        self.reads.append(pod.name)
+        await asyncio.sleep(0)
+        if self.reads_fail:
+            raise Unavailable("connection refused")
+        body = self.objects["Pod"].get(f"{pod.namespace}/{pod.name}")
+        return copy.deepcopy(body) if body is not None and body["metadata"]["uid"] == pod.uid else None
+
+    def report_condition(self, pod: Pod, reason: str, message: str) -> None:
+        """Written at once, so that its echo is among the reports that the scheduler has to bear."""
+        self.conditions[pod.uid] = (reason, message)
+        key = f"{pod.namespace}/{pod.name}"
+        body = self.objects["Pod"].get(key)
+        if body is None or body["metadata"]["uid"] != pod.uid:
+            return
+        condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+        if body.get("status", {}).get("conditions") != [condition]:
+            self.change("Pod", key, lambda body: body.setdefault("status", {}).update(conditions=[condition]))
+
+    def record_event(self, pod: Pod, event: PodEvent) -> None:
+        self.events.append((pod.name, event))
+
+
+def _key(body: Body) -> str:
+    metadata = body["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else str(metadata["name"])

@@ -1,0 +1,254 @@
+"""The room that pods take, through everything that can happen to a pod."""
+
+from typing import Any
+
+import pytest
+
+from berth.engine.events import Event
+from berth.model import Pod, parse_pod
+from berth.scheduler import Cache
+from support.builders import make_node, make_pod
+
+Body = dict[str, Any]
+ROOM_TAKEN = frozenset({Event.POD_ASSIGNED})
+ROOM_FREED = frozenset({Event.POD_REMOVED})
+NO_NEWS: frozenset[Event] = frozenset()
+
+
+def used_millicores(cache: Cache, node: str) -> int:
+    return sum(pod.usage.get("cpu", 0) for pod in cache.state.table.pods_on(node).values())
+
+
+def versioned(body: Body, version: int) -> Body:
+    body["metadata"]["resourceVersion"] = str(version)
+    return body
+
+
+def assume(cache: Cache, name: str, node: str) -> Pod:
+    cache.observe("Pod", make_pod(name, cpu="1"))
+    pod = cache.pending[f"pod-default-{name}"]
+    cache.assume(pod, node)
+    return pod
+
+
+@pytest.fixture
+def cache() -> Cache:
+    cache = Cache()
+    cache.observe("Node", make_node("a"))
+    cache.observe("Node", make_node("b"))
+    return cache
+
+
+def test_a_bound_pod_takes_room(cache: Cache) -> None:
+    assert cache.observe("Pod", make_pod("web", node="a", cpu="1")) == ROOM_TAKEN
+    assert used_millicores(cache, "a") == 1000
+
+
+def test_a_pending_pod_takes_none(cache: Cache) -> None:
+    assert cache.observe("Pod", make_pod("web", cpu="1")) == NO_NEWS
+    assert list(cache.pending) == ["pod-default-web"]
+    assert used_millicores(cache, "a") == 0
+
+
+def test_an_assumed_pod_takes_room_and_is_not_pending(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="1"))
+    assert cache.assume(cache.pending["pod-default-web"], "a") == ROOM_TAKEN
+    assert used_millicores(cache, "a") == 1000
+    assert not cache.pending
+    assert cache.statistics()["pods"]["binding"] == 1
+
+
+def test_the_echo_of_a_bind_ends_the_assumption_and_is_no_news(cache: Cache) -> None:
+    assume(cache, "web", "a")
+    assert cache.observe("Pod", make_pod("web", cpu="1", node="a")) == NO_NEWS
+    assert not cache.assumed()
+    assert used_millicores(cache, "a") == 1000
+
+
+def test_an_acknowledged_bind_waits_for_its_echo(cache: Cache) -> None:
+    assume(cache, "web", "a")
+    cache.confirm("pod-default-web")
+    assert cache.statistics()["pods"] == {"pending": 0, "binding": 0, "echo_pending": 1, "bound": 0}
+
+
+def test_a_pod_bound_by_another_scheduler_frees_its_assumed_space(cache: Cache) -> None:
+    assume(cache, "web", "a")
+    assert cache.observe("Pod", make_pod("web", cpu="1", node="b")) == ROOM_TAKEN | ROOM_FREED
+    assert (used_millicores(cache, "a"), used_millicores(cache, "b")) == (0, 1000)
+    assert not cache.assumed()
+
+
+def test_forgetting_frees_the_room_and_makes_the_pod_pending_again(cache: Cache) -> None:
+    assume(cache, "web", "a")
+    assert cache.forget("pod-default-web") == ROOM_FREED
+    assert used_millicores(cache, "a") == 0
+    assert list(cache.pending) == ["pod-default-web"]
+
+
+def test_forgetting_a_pod_that_is_bound_by_now_does_nothing(cache: Cache) -> None:
+    assume(cache, "web", "a")
+    cache.observe("Pod", make_pod("web", cpu="1", node="a"))
+    assert cache.forget("pod-default-web") == NO_NEWS
+    assert used_millicores(cache, "a") == 1000
+
+
+def test_a_pod_deleted_while_assumed_frees_its_room_once(cache: Cache) -> None:
+    assume(cache, "web", "a")
+    assert cache.remove("Pod", make_pod("web")) == ROOM_FREED
+    cache.confirm("pod-default-web")
+    assert cache.forget("pod-default-web") == NO_NEWS
+    assert used_millicores(cache, "a") == 0
+    assert not cache.pending
+    assert not cache.assumed()
+
+
+def test_a_pod_cannot_be_assumed_twice(cache: Cache) -> None:
+    pod = assume(cache, "web", "a")
+    with pytest.raises(ValueError, match="default/web"):
+        cache.assume(pod, "b")
+    assert used_millicores(cache, "b") == 0
+
+
+def test_a_pod_can_be_assumed_again_after_it_was_forgotten(cache: Cache) -> None:
+    pod = assume(cache, "web", "a")
+    cache.forget(pod.uid)
+    cache.assume(pod, "b")
+    assert (used_millicores(cache, "a"), used_millicores(cache, "b")) == (0, 1000)
+
+
+def test_an_update_of_the_unbound_pod_does_not_end_its_assumption(cache: Cache) -> None:
+    assume(cache, "web", "a")
+    cache.observe("Pod", make_pod("web", cpu="1", labels={"new": "label"}))
+    assert used_millicores(cache, "a") == 1000
+    assert cache.assumed()["pod-default-web"].pod.labels == {"new": "label"}
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_finished_pod_frees_its_room(cache: Cache, phase: str) -> None:
+    cache.observe("Pod", make_pod("web", node="a", cpu="1"))
+    assert cache.observe("Pod", make_pod("web", node="a", cpu="1", phase=phase)) == ROOM_FREED
+    assert used_millicores(cache, "a") == 0
+
+
+def test_a_pod_that_was_finished_when_first_seen_takes_no_room(cache: Cache) -> None:
+    assert cache.observe("Pod", make_pod("web", node="a", cpu="1", phase="Succeeded")) == NO_NEWS
+    assert used_millicores(cache, "a") == 0
+
+
+def test_a_pod_whose_request_shrinks_is_accounted_anew_and_is_news(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", node="a", cpu="2"))
+    assert cache.observe("Pod", make_pod("web", node="a", cpu="1")) == {Event.POD_SHRUNK}
+    assert used_millicores(cache, "a") == 1000
+
+
+def test_a_pod_whose_request_grows_is_accounted_anew_and_helps_nobody(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", node="a", cpu="1"))
+    assert cache.observe("Pod", make_pod("web", node="a", cpu="2")) == NO_NEWS
+    assert used_millicores(cache, "a") == 2000
+
+
+def test_new_labels_of_a_bound_pod_are_news(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", node="a", cpu="1"))
+    assert cache.observe("Pod", make_pod("web", node="a", cpu="1", labels={"app": "web"})) == {Event.POD_LABELS}
+    assert next(iter(cache.state.table.pods_on("a").values())).labels == {"app": "web"}
+
+
+def test_a_bound_pod_that_begins_to_terminate_is_news_for_those_who_count_labels(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", node="a"))
+    assert cache.observe("Pod", make_pod("web", node="a", deleting=True)) == {Event.POD_LABELS}
+
+
+def test_a_repeated_report_is_no_news(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", node="a", cpu="1"))
+    assert cache.observe("Pod", make_pod("web", node="a", cpu="1")) == NO_NEWS
+    assert used_millicores(cache, "a") == 1000
+
+
+def test_a_pod_made_again_under_its_name_replaces_the_older_one(cache: Cache) -> None:
+    cache.observe("Pod", versioned(make_pod("web", node="a", cpu="1", uid="old"), 1))
+    assert cache.observe("Pod", versioned(make_pod("web", cpu="1", uid="new"), 3)) == ROOM_FREED
+    assert used_millicores(cache, "a") == 0
+    assert dict(cache.known("Pod")) == {"new": "default/web"}
+
+
+def test_the_late_removal_of_an_older_namesake_does_not_touch_the_newer_pod(cache: Cache) -> None:
+    cache.observe("Pod", versioned(make_pod("web", uid="old"), 1))
+    cache.observe("Pod", versioned(make_pod("web", node="b", cpu="1", uid="new"), 3))
+    assert cache.remove("Pod", versioned(make_pod("web", uid="old"), 2)) == NO_NEWS
+    assert used_millicores(cache, "b") == 1000
+    assert dict(cache.known("Pod")) == {"new": "default/web"}
+
+
+def test_a_late_report_of_an_older_namesake_does_not_bring_it_back(cache: Cache) -> None:
+    cache.observe("Pod", versioned(make_pod("web", uid="old"), 1))
+    cache.observe("Pod", versioned(make_pod("web", node="b", cpu="1", uid="new"), 4))
+    cache.observe("Pod", versioned(make_pod("web", node="a", cpu="1", uid="old"), 2))
+    cache.observe("Pod", versioned(make_pod("web", node="a", cpu="1", uid="oldest, never seen"), 3))
+    assert (used_millicores(cache, "a"), used_millicores(cache, "b")) == (0, 1000)
+
+
+def test_a_late_report_does_not_resurrect_a_removed_pod(cache: Cache) -> None:
+    cache.observe("Pod", versioned(make_pod("web", node="a", cpu="1"), 5))
+    cache.remove("Pod", versioned(make_pod("web", node="a", cpu="1"), 7))
+    assert cache.observe("Pod", versioned(make_pod("web", node="a", cpu="1"), 6)) == NO_NEWS
+    assert used_millicores(cache, "a") == 0
+    assert not cache.known("Pod")
+
+
+def test_a_pod_taken_for_gone_by_mistake_returns_with_its_next_version(cache: Cache) -> None:
+    cache.observe("Pod", versioned(make_pod("web", node="a", cpu="1"), 5))
+    cache.remove("Pod", versioned(make_pod("web", node="a", cpu="1"), 5))
+    assert cache.observe("Pod", versioned(make_pod("web", node="a", cpu="1"), 6)) == ROOM_TAKEN
+
+
+def test_an_older_version_is_ignored(cache: Cache) -> None:
+    cache.observe("Pod", versioned(make_pod("web", node="a", cpu="1"), 10))
+    assert cache.observe("Pod", versioned(make_pod("web", cpu="1"), 9)) == NO_NEWS
+    assert used_millicores(cache, "a") == 1000
+    assert cache.statistics()["old_news"] == 1
+
+
+def test_a_bound_pod_that_makes_no_sense_any_more_keeps_its_room(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", node="a", cpu="1"))
+    assert cache.observe("Pod", make_pod("web", node="a", cpu="1x")) == NO_NEWS
+    assert used_millicores(cache, "a") == 1000
+    assert cache.statistics()["invalid"] == {"Pod": 1}
+    assert "1x" in str(cache.invalid["Pod", "default/web"])
+    assert cache.remove("Pod", make_pod("web")) == ROOM_FREED
+    assert not cache.invalid
+
+
+def test_a_pending_pod_that_makes_no_sense_is_left_out_until_it_does(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="1"))
+    cache.observe("Pod", make_pod("web", cpu="1x"))
+    assert not cache.pending
+    assert dict(cache.known("Pod")) == {"pod-default-web": "default/web"}
+    cache.observe("Pod", make_pod("web", cpu="2"))
+    assert list(cache.pending) == ["pod-default-web"]
+    assert not cache.invalid
+
+
+def test_an_assumed_pod_whose_echo_makes_no_sense_is_bound_all_the_same(cache: Cache) -> None:
+    assume(cache, "web", "a")
+    cache.observe("Pod", make_pod("web", node="b", cpu="1x"))
+    assert not cache.assumed()
+    assert (used_millicores(cache, "a"), used_millicores(cache, "b")) == (0, 1000)
+
+
+def test_an_assumed_pod_that_makes_no_sense_any_more_is_not_pending_when_forgotten(cache: Cache) -> None:
+    assume(cache, "web", "a")
+    cache.observe("Pod", make_pod("web", cpu="1x"))
+    assert cache.forget("pod-default-web") == ROOM_FREED
+    assert not cache.pending
+
+
+def test_a_finished_pod_that_makes_no_sense_frees_its_room(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", node="a", cpu="1"))
+    assert cache.observe("Pod", make_pod("web", node="a", cpu="1x", phase="Failed")) == ROOM_FREED
+
+
+def test_a_pod_the_cluster_never_showed_is_unknown_again_when_forgotten(cache: Cache) -> None:
+    pod = parse_pod(make_pod("web", cpu="1"))
+    cache.assume(pod, "a")
+    cache.forget(pod.uid)
+    assert not cache.pending
