@@ -1,0 +1,1 @@
+"""Benchmarks. `make bench` runs bench.cluster: Berth beside kube-scheduler on a real API server."""

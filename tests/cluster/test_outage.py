@@ -1,0 +1,96 @@
+"""The API server goes away in the middle of it and comes back: nothing lost, nothing bound twice, the same process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from cluster.watching import StartBerth, are_bound, bound, bound_twice, overfull_nodes, pending, refusal
+
+from control_plane.client import NODES, PODS, Client
+from control_plane.launcher import ControlPlane
+from control_plane.process import free_port, http_get
+from support.builders import make_node, make_pod
+
+PROJECT = Path(__file__).resolve().parents[2]
+OUTAGE_SECONDS = 120  # what is promised: longer than kopf's own patience, which is 54 s
+
+
+async def test_an_api_server_that_is_away_for_two_minutes_costs_nothing(
+    control_plane: ControlPlane, api: Client, berth_process: StartBerth
+) -> None:
+    await api.create_many(make_node(f"node-{i:03}", cpu="4") for i in range(200))
+    berth = berth_process()
+    pid = berth.process.pid
+    making = asyncio.create_task(api.create_many(make_pod(f"pod-{i:04}", cpu="400m") for i in range(2050)))
+    await api.wait_until(PODS, lambda pods: len(bound(pods)) >= 500, timeout_seconds=60)
+    making.cancel()
+    await asyncio.gather(making, return_exceptions=True)
+
+    await asyncio.to_thread(control_plane.stop_api_server)
+    await asyncio.sleep(OUTAGE_SECONDS)
+    assert berth.get("/livez")[0] == 200
+    await asyncio.to_thread(control_plane.start_api_server)
+
+    there = {pod["metadata"]["name"] for pod in await api.list(PODS)}
+    await api.create_many(
+        make_pod(name, cpu="400m") for name in (f"pod-{i:04}" for i in range(2050)) if name not in there
+    )
+    pods = await api.wait_until(
+        PODS,
+        lambda pods: len(bound(pods)) == 2000 and all(map(refusal, pending(pods))),
+        timeout_seconds=180,
+    )
+    assert len(pods) == 2050
+    assert await overfull_nodes(api) == []
+    assert (berth.process.pid, berth.ready) == (pid, True)
+    assert berth.stop() == 0
+    assert await bound_twice(api) == []
+
+
+async def test_what_is_deleted_while_berth_does_not_look_is_not_counted_any_more(
+    control_plane: ControlPlane, api: Client, berth_process: StartBerth
+) -> None:
+    await api.create_many([make_node("old", cpu="1"), make_node("stays", cpu="1")])
+    berth = berth_process()
+    await api.create(make_pod("a", cpu="1"))
+    await api.create(make_pod("b", cpu="1"))
+    await api.wait_until(PODS, are_bound(2), timeout_seconds=30)
+
+    berth.process.signal(signal.SIGSTOP)
+    await api.delete_collection("/api/v1/namespaces/default/pods")
+    await api.delete(f"{NODES}/old")
+    # A new API server knows no history: the watches cannot go on, everything is listed again without what is gone.
+    await asyncio.to_thread(control_plane.stop_api_server)
+    await asyncio.to_thread(control_plane.start_api_server)
+    berth.process.signal(signal.SIGCONT)
+    await api.create_many([make_pod("c", cpu="1"), make_pod("d", cpu="1")])
+
+    pods = await api.wait_until(
+        PODS, lambda pods: len(bound(pods)) == 1 and all(map(refusal, pending(pods))), timeout_seconds=60
+    )
+    assert [pod["spec"]["nodeName"] for pod in bound(pods)] == ["stays"]
+    assert [refusal(pod) for pod in pending(pods)] == [
+        ("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+    ]
+
+
+async def test_kopf_run_runs_the_same_operator(api: Client, crds: None, kubeconfig: Path, tmp_path: Path) -> None:
+    await api.create(make_node("n"))
+    port = free_port()
+    kopf = [sys.executable, "-m", "kopf", "run", "operator/main.py", "--standalone", "--all-namespaces"]
+    environment = {**os.environ, "BERTH_KUBECONFIG": str(kubeconfig), "BERTH_HTTP_ADDRESS": f"127.0.0.1:{port}"}
+    with (tmp_path / "kopf.log").open("wb") as log:
+        process = subprocess.Popen(kopf, cwd=PROJECT, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        await api.create(make_pod("p"))
+        await api.wait_until(PODS, are_bound(1), timeout_seconds=60)
+        assert http_get(f"http://127.0.0.1:{port}/readyz")[0] == 200
+    finally:
+        process.terminate()
+        status = await asyncio.to_thread(process.wait, 40)
+    assert status == 0, (tmp_path / "kopf.log").read_text()

@@ -1,0 +1,103 @@
+"""Berth as a process of its own, as a user would run it: `berth run --kubeconfig F --standalone`.
+
+    with BerthProcess(control_plane.kubeconfig, log=folder / "berth.log") as berth:
+        ...                      # ready: its cache is whole
+
+Ready means that its /readyz answers 200. Leaving the block stops it by SIGTERM and insists on exit status 0: a clean
+stop is part of what is promised. To end it in another way, call stop() or kill() first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from control_plane.process import Process, ProgramFailed, free_port, http_get
+
+SOURCE_ROOT = Path(__file__).resolve().parents[2] / "operator"
+READY_SECONDS = 120.0
+STOP_SECONDS = 40.0
+CREDENTIAL_VARIABLES = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST")
+
+
+class BerthProcess:
+    """See the module's text. `arguments` are further words for `berth run`."""
+
+    def __init__(self, kubeconfig: Path, *arguments: str, log: Path) -> None:
+        self._port = free_port()
+        command = [
+            *berth_command(),
+            "run",
+            f"--kubeconfig={kubeconfig}",
+            "--standalone",
+            f"--http-address=127.0.0.1:{self._port}",
+            *arguments,
+        ]
+        self.process = Process("berth", command, log, environment=_environment())
+        self._ended_by_us = False
+
+    @property
+    def url(self) -> str:
+        """Where it serves health and metrics."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body of a GET from its own server; (0, reason) when nobody answers."""
+        return http_get(self.url + path)
+
+    @property
+    def ready(self) -> bool:
+        return self.get("/readyz")[0] == 200
+
+    def start(self, *, timeout_seconds: float = READY_SECONDS) -> Self:
+        """Start it and wait until it is ready."""
+        self._ended_by_us = False
+        self.process.start()
+        try:
+            self.process.wait_ready(lambda: self.ready, timeout_seconds)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def stop(self) -> int | None:
+        """SIGTERM; returns the exit status (negative: it had to be killed)."""
+        self._ended_by_us = True
+        return self.process.stop(STOP_SECONDS)
+
+    def kill(self) -> None:
+        self._ended_by_us = True
+        self.process.kill()
+
+    def finish(self) -> None:
+        """Stop it; raises ProgramFailed unless it ends with 0, also when it had ended before by itself.
+
+        One that was ended by stop() or kill() has been dealt with, and is left alone.
+        """
+        if not self._ended_by_us and (status := self.stop()) != 0:
+            raise ProgramFailed(f"berth ended with {status} instead of 0; {self.process.tail()}")
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.finish()
+
+
+def berth_command() -> list[str]:
+    """The command that `make install` made, or the same from the sources for an environment without it."""
+    script = Path(sys.executable).with_name("berth")
+    if script.exists():
+        return [str(script)]
+    return [sys.executable, "-c", "import sys; from berth.cli import main; sys.exit(main())"]
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with the sources first and without a kubeconfig or a cluster that Berth might find by itself."""
+    inherited = {name: value for name, value in os.environ.items() if name not in CREDENTIAL_VARIABLES}
+    return {**inherited, "PYTHONPATH": str(SOURCE_ROOT), "PYTHONUNBUFFERED": "1"}

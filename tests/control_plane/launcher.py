@@ -1,0 +1,321 @@
+"""etcd and kube-apiserver on free loopback ports, with data in memory where the machine has a /dev/shm.
+
+    with ControlPlane() as control_plane:
+        control_plane.kubectl("apply", "-f", "crds/")
+        BerthProcess(control_plane.kubeconfig, ...)
+
+The administrator's token is in group system:masters. RBAC is on. Two admission plugins are off because their
+controllers do not run here: ServiceAccount (pods need no account) and TaintNodesByCondition (new nodes are not
+tainted). kube-apiserver makes its serving certificate itself; the key that it signs account tokens with is an elliptic
+one, which takes nothing but random bytes.
+
+stop_api_server() and start_api_server() are an outage: same port, same data. start_scheduler() runs kube-scheduler
+beside it. Everything ends with stop(), and at the latest with this process (process.py). Not safe for use from two
+threads at once.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO, TypeVar
+
+from control_plane.process import Process, ProgramFailed, free_port, http_get
+from control_plane.programs import MissingPrograms, Programs, find_programs
+
+MEMORY_FOLDER = Path("/dev/shm")
+FOLDER_PREFIX = "berth-control-plane-"
+OWNER_FILE = "owner"
+ABANDONED_SECONDS = 60.0
+MEMORY_NEEDED_BYTES = 2 * 1024**3
+START_SECONDS = 120.0
+STOP_SECONDS = 20.0
+PORT_ATTEMPTS = 5
+PORT_TAKEN = "address already in use"
+
+# An ECPrivateKey (RFC 5915) on the curve prime256v1, around 32 bytes of key.
+KEY_PREFIX = bytes.fromhex("30310201010420")
+KEY_SUFFIX = bytes.fromhex("a00a06082a8648ce3d030107")
+
+
+Result = TypeVar("Result")
+
+
+class KubectlFailed(Exception):
+    """kubectl answered with an error; the text carries the command and what it said."""
+
+
+class ControlPlane:
+    """A control plane; see the module's text. `logs`: folder that keeps the logs after stop()."""
+
+    def __init__(self, programs: Programs | None = None, *, logs: Path | None = None) -> None:
+        self._programs = programs or find_programs()
+        self._folder: Path | None = None
+        self._owner: TextIO | None = None
+        self._kept_logs = logs
+        self._etcd_port = 0
+        self._port = 0
+        self._etcd: Process | None = None
+        self._api_server: Process | None = None
+        self._scheduler: Process | None = None
+        self.token = secrets.token_hex(16)
+
+    # -- what users of it need ---------------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self._port}"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A file with the administrator's credentials."""
+        return self.folder / "admin.kubeconfig"
+
+    @property
+    def folder(self) -> Path:
+        """Where everything lies that goes away with stop()."""
+        if self._folder is None:
+            raise RuntimeError("the control plane is not started: call start()")
+        return self._folder
+
+    @property
+    def logs(self) -> Path:
+        return self._kept_logs or self.folder / "logs"
+
+    def kubectl(
+        self, *arguments: str, input: str | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl as the administrator; raises KubectlFailed unless `check` is false."""
+        command = [str(self._programs.kubectl), "--kubeconfig", str(self.kubeconfig), *arguments]
+        environment = {**os.environ, "HOME": str(self.folder), "KUBECACHEDIR": str(self.folder / "kubectl")}
+        done = subprocess.run(command, input=input, capture_output=True, text=True, env=environment)
+        if check and done.returncode != 0:
+            said = done.stderr + done.stdout
+            raise KubectlFailed(f"kubectl {' '.join(arguments)} ended with {done.returncode}: {said}")
+        return done
+
+    def apply_crds(self, folder: Path) -> None:
+        """Apply every manifest of `folder` and wait until the API server serves the kinds."""
+        self.kubectl("apply", "-f", str(folder))
+        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(folder))
+
+    def tails(self) -> str:
+        """The ends of all logs, for a failure's report."""
+        present = [process for process in (self._etcd, self._api_server, self._scheduler) if process is not None]
+        return "\n\n".join(process.tail() for process in present)
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        home = _data_home()
+        _sweep(home)
+        self._folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=home))
+        try:
+            self._owner = _own(self._folder)
+            self.logs.mkdir(parents=True, exist_ok=True)
+            self._write_credentials()
+            _retry_ports(self._start_etcd)
+            _retry_ports(self._start_api_server_anywhere)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        self.stop_scheduler()
+        for process in (self._api_server, self._etcd):
+            if process is not None:
+                process.stop(STOP_SECONDS)
+        self._api_server = self._etcd = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+        if self._owner is not None:
+            self._owner.close()
+            self._owner = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop_api_server(self) -> None:
+        """The API server goes away; etcd keeps its data."""
+        if self._api_server is not None:
+            self._api_server.stop(STOP_SECONDS)
+
+    def start_api_server(self) -> None:
+        """It comes back, on the same port, with the same data and certificate."""
+        if self._api_server is None:
+            raise RuntimeError("the control plane is not started: call start()")
+        self._api_server.start()
+        self._api_server.wait_ready(self._api_server_answers, START_SECONDS)
+
+    def start_scheduler(self, configuration: Mapping[str, Any] | None = None) -> Process:
+        """kube-scheduler with our credentials, no leader election and no client-side limit that counts.
+
+        `configuration` is laid over that, key by key at the top level of a KubeSchedulerConfiguration.
+        """
+        if self._programs.kube_scheduler is None:
+            raise MissingPrograms("kube-scheduler is not there: run `make control-plane`, without KUBEBUILDER_ASSETS")
+        if self._scheduler is not None and self._scheduler.running:
+            raise RuntimeError("kube-scheduler is running already: call stop_scheduler()")
+        configuration_file = self.folder / "kube-scheduler.json"
+        configuration_file.write_text(json.dumps({**self._scheduler_defaults(), **(configuration or {})}))
+        program = str(self._programs.kube_scheduler)
+        return _retry_ports(lambda: self._start_scheduler(program, configuration_file))
+
+    def stop_scheduler(self) -> None:
+        if self._scheduler is not None:
+            self._scheduler.stop(STOP_SECONDS)
+            self._scheduler = None
+
+    # -- the programs ------------------------------------------------------------------------------------------------
+
+    def _start_etcd(self) -> None:
+        self._etcd_port, peer_port = free_port(), free_port()
+        client, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{peer_port}"
+        self._etcd = self._process(
+            "etcd",
+            str(self._programs.etcd),
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+            f"--quota-backend-bytes={4 * 1024**3}",
+            "--log-level=warn",
+        )
+        self._etcd.start()
+        self._etcd.wait_ready(lambda: http_get(f"{client}/health")[0] == 200, START_SECONDS)
+
+    def _start_api_server_anywhere(self) -> None:
+        self._port = free_port()
+        self._write_kubeconfig()
+        self._api_server = self._process("kube-apiserver", *self._api_server_command())
+        self.start_api_server()
+
+    def _api_server_command(self) -> list[str]:
+        key = self.folder / "account.key"
+        return [
+            str(self._programs.kube_apiserver),
+            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self._port}",
+            f"--cert-dir={self.folder / 'certificates'}",
+            f"--token-auth-file={self.folder / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-signing-key-file={key}",
+            f"--service-account-key-file={key}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            "--endpoint-reconciler-type=none",  # it would publish our address, and refuses a loopback one
+            "--max-requests-inflight=2000",
+            "--max-mutating-requests-inflight=1000",
+            "--delete-collection-workers=8",
+            "--profiling=false",
+        ]
+
+    def _start_scheduler(self, program: str, configuration_file: Path) -> Process:
+        port = free_port()
+        self._scheduler = self._process(
+            "kube-scheduler",
+            program,
+            f"--config={configuration_file}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+        )
+        self._scheduler.start()
+        self._scheduler.wait_ready(lambda: http_get(f"https://127.0.0.1:{port}/readyz")[0] == 200, START_SECONDS)
+        return self._scheduler
+
+    def _scheduler_defaults(self) -> dict[str, Any]:
+        return {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            "clientConnection": {"kubeconfig": str(self.kubeconfig), "qps": 5000, "burst": 5000},
+        }
+
+    def _process(self, name: str, *command: str) -> Process:
+        return Process(name, command, self.logs / f"{name}.log")
+
+    def _api_server_answers(self) -> bool:
+        """Ready, and the namespace that every test uses is made (a controller inside makes it, a little later)."""
+        paths = ("/readyz", "/api/v1/namespaces/default")
+        return all(http_get(self.url + path, self.token)[0] == 200 for path in paths)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def _write_credentials(self) -> None:
+        _write_secret(self.folder / "tokens.csv", f'{self.token},admin,admin,"system:masters"\n')
+        key = base64.encodebytes(KEY_PREFIX + b"\x01" + secrets.token_bytes(31) + KEY_SUFFIX).decode()
+        pem = f"-----BEGIN EC PRIVATE KEY-----\n{key}-----END EC PRIVATE KEY-----\n"
+        _write_secret(self.folder / "account.key", pem)
+
+    def _write_kubeconfig(self) -> None:
+        configuration = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {"server": self.url, "insecure-skip-tls-verify": True}}],
+            "users": [{"name": "admin", "user": {"token": self.token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin", "namespace": "default"}}],
+        }
+        _write_secret(self.kubeconfig, json.dumps(configuration, indent=2))  # JSON is YAML
+
+
+def _write_secret(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text)
+
+
+def _data_home() -> Path:
+    """Memory, if there is enough of it (containers often have 64 MiB), else the usual place for temporary files."""
+    if os.access(MEMORY_FOLDER, os.W_OK) and shutil.disk_usage(MEMORY_FOLDER).free >= MEMORY_NEEDED_BYTES:
+        return MEMORY_FOLDER
+    return Path(tempfile.gettempdir())
+
+
+def _own(folder: Path) -> TextIO:
+    """Mark `folder` as in use for as long as the file is open, that is, at most as long as we live."""
+    owner = (folder / OWNER_FILE).open("w")
+    fcntl.flock(owner, fcntl.LOCK_EX)
+    return owner
+
+
+def _sweep(home: Path) -> None:
+    """Remove what runs that were killed have left in memory."""
+    for owner in home.glob(f"{FOLDER_PREFIX}*/{OWNER_FILE}"):
+        with contextlib.suppress(OSError), owner.open() as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if time.time() - owner.stat().st_mtime > ABANDONED_SECONDS:
+                shutil.rmtree(owner.parent, ignore_errors=True)
+
+
+def _retry_ports(start: Callable[[], Result]) -> Result:
+    """A port that was free may be taken before its program gets to it: try again with others."""
+    for _ in range(PORT_ATTEMPTS - 1):
+        try:
+            return start()
+        except ProgramFailed as error:
+            if PORT_TAKEN not in str(error):
+                raise
+    return start()
