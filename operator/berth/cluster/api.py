@@ -1,0 +1,198 @@
+"""Requests to the API server: plain dicts out and in, two kinds of failure, and nothing else.
+
+kubernetes_asyncio reads the credentials, `transport` holds the connections; the former's models and serializer are left
+alone, since decoding a pod into V1Pod costs twenty times what orjson needs.
+
+A request ends in one of three ways: a dict, `ApiError` (the server said no) or `Unreachable` (a timeout, a cut, a TLS
+failure, half an answer: nobody knows whether it was carried out). A 401 reloads the credentials once and asks again,
+which is safe because a request that was not let in has done nothing.
+
+What it does not do: retry. Whether a request may be sent twice is for the caller to know.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import aiohttp
+import orjson
+
+from berth import __version__
+from berth.cluster.credentials import Credentials
+from berth.cluster.errors import ApiError, CredentialsError, Unreachable
+from berth.cluster.transport import Transport
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+CONNECTIONS = 256
+CONNECT_SECONDS = 10.0
+TEXT_LIMIT = 256
+# The API server names the writer of each field after what comes before the slash.
+USER_AGENT = f"berth/{__version__}"
+MISCONFIGURED = (
+    aiohttp.ClientConnectorDNSError,
+    aiohttp.ClientSSLError,
+    aiohttp.InvalidURL,
+    aiohttp.NonHttpUrlClientError,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Api:
+    """One API server, as one user. `open` before the first request, `close` at the end."""
+
+    def __init__(self, credentials: Credentials, *, connections: int = CONNECTIONS) -> None:
+        self._credentials = credentials
+        self._connections = connections
+        self._transport: Transport | None = None
+        self._retired: Transport | None = None
+        self._fingerprint = ""
+        self._reload_lock = asyncio.Lock()
+        self._generation = 0
+        self._reachable = True
+        self.on_return: Callable[[], None] = lambda: None
+        """Called when an answer arrives after requests that got none."""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether the last request got an answer."""
+        return self._reachable
+
+    async def open(self) -> None:
+        """Load the credentials and make ready to connect; CredentialsError when that is impossible."""
+        await self._credentials.load()
+        self._connect()
+
+    async def close(self) -> None:
+        for transport in (self._transport, self._retired):
+            if transport is not None:
+                await transport.close()
+        self._transport = self._retired = None
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+        query: Mapping[str, str] | None = None,
+        timeout_seconds: float = 30.0,
+    ) -> tuple[int, dict[str, Any]]:
+        """The status and the decoded answer; raises ApiError or Unreachable."""
+        data = None if body is None else orjson.dumps(body)
+        headers = {"Accept": accept, "User-Agent": USER_AGENT}
+        if data is not None:
+            headers["Content-Type"] = content_type
+        generation = self._generation
+        status, reason, raw = await self._exchange(method, path, data, headers, query, timeout_seconds)
+        if status == 401 and await self._renew(generation):
+            status, reason, raw = await self._exchange(method, path, data, headers, query, timeout_seconds)
+        if status >= 300:
+            raise _refusal(status, reason, raw)
+        return status, _decode(raw)
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        headers: dict[str, str],
+        query: Mapping[str, str] | None,
+        timeout_seconds: float,
+    ) -> tuple[int, str, bytes]:
+        transport = self._transport
+        if transport is None:
+            raise Unreachable("the connection has been closed")
+        try:
+            authorization = await self._credentials.authorization()
+            if authorization is not None:
+                headers["Authorization"] = authorization
+            async with transport.session.request(
+                method,
+                self._credentials.server + path,
+                params=query,
+                data=data,
+                headers=headers,
+                proxy=transport.proxy,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS),
+            ) as response:
+                raw = await response.read()
+                self._note_reachable(True)
+                return response.status, response.reason or "", raw
+        # RuntimeError: aiohttp's word for a session or a transport that was closed under a request.
+        except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
+            self._note_reachable(False)
+            raise Unreachable(
+                f"{method} {path}: {_describe(error, timeout_seconds)}",
+                is_misconfigured=isinstance(error, MISCONFIGURED),
+            ) from error
+
+    def _note_reachable(self, reachable: bool) -> None:
+        came_back = reachable and not self._reachable
+        self._reachable = reachable
+        if came_back:
+            self.on_return()
+
+    async def _renew(self, generation: int) -> bool:
+        """Load the credentials again, once for all requests that were turned away with the same ones."""
+        async with self._reload_lock:
+            if generation != self._generation:
+                return True
+            try:
+                await self._credentials.load()
+                self._connect()
+            except CredentialsError as error:
+                _log.error("The API server does not accept our credentials, and they cannot be renewed: %s", error)
+                return False
+            self._generation += 1
+            return True
+
+    def _connect(self) -> None:
+        """New connections if the certificates changed; the old ones stay for the requests that are on them."""
+        try:
+            fingerprint = self._credentials.fingerprint()
+            if self._transport is not None and fingerprint == self._fingerprint:
+                return
+            fresh = Transport(self._credentials.configuration, self._connections)
+        except (OSError, ValueError) as error:
+            raise CredentialsError(f"a certificate or key cannot be used: {error}") from error
+        self._retired, self._transport, self._fingerprint = self._transport, fresh, fingerprint
+
+
+def _describe(error: BaseException, timeout_seconds: float) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {timeout_seconds:g} s"
+    return str(error) or type(error).__name__
+
+
+def _decode(raw: bytes) -> dict[str, Any]:
+    try:
+        decoded = orjson.loads(raw) if raw else {}
+    except orjson.JSONDecodeError as error:
+        raise Unreachable(f"the answer is not JSON: {error}") from error
+    if not isinstance(decoded, dict):
+        raise Unreachable("the answer is not a JSON object")
+    return decoded
+
+
+def _refusal(status: int, reason: str, raw: bytes) -> ApiError:
+    """The error that a Status object describes; the text itself where a proxy or a missing path answered."""
+    try:
+        decoded = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        decoded = None
+    if not isinstance(decoded, dict) or decoded.get("kind") != "Status":
+        return ApiError(status, reason, raw[:TEXT_LIMIT].decode(errors="replace").strip())
+    details = decoded.get("details")
+    return ApiError(
+        status,
+        str(decoded.get("reason") or reason),
+        str(decoded.get("message") or ""),
+        details if isinstance(details, dict) else None,
+    )

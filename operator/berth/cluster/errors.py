@@ -1,0 +1,47 @@
+"""What can go wrong between us and an API server, in three words: refused, unreachable, misconfigured.
+
+Nothing else leaves this package: exceptions of aiohttp and of kubernetes_asyncio are translated where they arise,
+because a kept-alive connection does break now and then, and an exception that nobody expects there costs a pod.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+UID_PRECONDITION = "UID in precondition"
+
+
+class ApiError(Exception):
+    """The API server answered, and the answer is an HTTP status of 300 or more."""
+
+    def __init__(self, status: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(f"{status} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.details: Mapping[str, Any] = details or {}
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether the same request may succeed later without anybody changing it."""
+        return self.status in (401, 403, 408, 429) or self.status >= 500
+
+    @property
+    def object_is_gone(self) -> bool:
+        """Whether no object of the UID that the request named exists: not found, or a namesake has its place."""
+        return self.status == 404 or (self.status == 409 and UID_PRECONDITION in self.message)
+
+
+class Unreachable(Exception):
+    """No answer, or half of one: the request may or may not have been carried out.
+
+    `is_misconfigured`: waiting will not help, such as a host that has no address or a certificate that is not trusted.
+    """
+
+    def __init__(self, reason: str, *, is_misconfigured: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.is_misconfigured = is_misconfigured
+
+
+class CredentialsError(Exception):
+    """We cannot even try: no kubeconfig, no such context, a file that cannot be read."""

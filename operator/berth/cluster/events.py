@@ -1,0 +1,182 @@
+"""Events about pods (Scheduled, FailedScheduling), posted in the background; losing one never costs a pod.
+
+The same event about the same pod (UID, reason and note) within six minutes becomes a series on the first one. The
+second occurrence is written at once, later ones at most every 30 seconds, and what is unwritten when nothing more
+comes, or at exit, is written then. Memory is bounded twice: events waiting to be posted, and series that may still go
+on.
+
+A server without events.k8s.io/v1 answers 404; from then on core/v1 is used. An event is given up after several attempts
+(`failed`) or because too many wait (`dropped`); both are counted.
+"""
+
+import asyncio
+import logging
+from collections import Counter, OrderedDict
+
+from berth.cluster.api import MERGE_PATCH, Api
+from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.event_bodies import Record, core_body, core_patch, event_name, events_body, events_patch
+from berth.model import Pod
+from berth.scheduler.ports import Clock, PodEvent
+
+WORKERS = 16
+WAITING_LIMIT = 10_000
+SERIES_LIMIT = 8192
+SERIES_SECONDS = 360.0
+REWRITE_SECONDS = 30.0
+ATTEMPTS = 12
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 15.0
+
+_log = logging.getLogger(__name__)
+
+Key = tuple[str, str, str]
+
+
+class EventRecorder:
+    """Takes events at any rate and posts them as fast as the API server takes them."""
+
+    def __init__(self, api: Api, clock: Clock, instance: str) -> None:
+        self._api = api
+        self._clock = clock
+        self._instance = instance[:128]
+        self._series: OrderedDict[Key, Record] = OrderedDict()
+        self._waiting: asyncio.Queue[Record] = asyncio.Queue(WAITING_LIMIT)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._last_nanoseconds = 0
+        self._has_events_api = True
+        self.counts: Counter[str] = Counter()
+
+    def start(self) -> None:
+        self._tasks = [asyncio.create_task(self._post_each(), name=f"events-{n}") for n in range(WORKERS)]
+        self._tasks.append(asyncio.create_task(self._sweep(), name="events-series"))
+
+    async def flush(self, limit_seconds: float) -> None:
+        """Write what waits, and the series that have grown; what is left at the limit is lost and counted."""
+        for record in self._series.values():
+            self._enqueue_growth(record)
+        try:
+            async with asyncio.timeout(limit_seconds):
+                await self._waiting.join()
+        except TimeoutError:
+            self.counts["dropped"] += self._waiting.qsize()
+            _log.warning("%d events could not be posted before the exit", self._waiting.qsize())
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    def record(self, pod: Pod, event: PodEvent) -> None:
+        """Have the event posted, or counted to one that was posted before; returns at once."""
+        key = (pod.uid, event.reason, event.note)
+        known = self._series.get(key)
+        now, wall = self._clock.now(), self._clock.wall()
+        if known is not None and (wall - known.last).total_seconds() < SERIES_SECONDS:
+            known.count += 1
+            known.last = wall
+            if known.count == 2 or now - known.written_seconds >= REWRITE_SECONDS:
+                self._enqueue_growth(known)
+            return
+        record = Record(pod, event, self._name(pod), wall, wall)
+        self._remember(key, record)
+        self._enqueue(record)
+
+    def statistics(self) -> dict[str, int]:
+        return {"waiting": self._waiting.qsize(), "series": len(self._series), **self.counts}
+
+    def _name(self, pod: Pod) -> str:
+        nanoseconds = int(self._clock.wall().timestamp() * 1_000_000) * 1000
+        self._last_nanoseconds = max(nanoseconds, self._last_nanoseconds + 1)
+        return event_name(pod.name, self._last_nanoseconds)
+
+    def _remember(self, key: Key, record: Record) -> None:
+        self._series[key] = record
+        self._series.move_to_end(key)
+        if len(self._series) > SERIES_LIMIT:
+            _, oldest = self._series.popitem(last=False)
+            self._enqueue_growth(oldest)
+
+    def _enqueue_growth(self, record: Record) -> None:
+        if record.written and record.count > record.written and not record.queued:
+            self._enqueue(record)
+
+    def _enqueue(self, record: Record) -> None:
+        try:
+            self._waiting.put_nowait(record)
+        except asyncio.QueueFull:
+            self.counts["dropped"] += 1
+        else:
+            record.queued = True
+
+    async def _sweep(self) -> None:
+        """Write series that have grown and stopped, and forget those that are over."""
+        while True:
+            await self._clock.sleep(REWRITE_SECONDS)
+            wall = self._clock.wall()
+            for key, record in list(self._series.items()):
+                self._enqueue_growth(record)
+                if (wall - record.last).total_seconds() >= SERIES_SECONDS:
+                    del self._series[key]
+
+    async def _post_each(self) -> None:
+        while True:
+            record = await self._waiting.get()
+            try:
+                await self._post(record)
+            finally:
+                record.queued = False
+                self._waiting.task_done()
+
+    async def _post(self, record: Record) -> None:
+        pause_seconds = FIRST_PAUSE_SECONDS
+        for attempt in range(1, ATTEMPTS + 1):
+            count = record.count
+            try:
+                await self._write(record)
+            except (ApiError, Unreachable) as error:
+                if attempt == ATTEMPTS or (isinstance(error, ApiError) and not error.is_transient):
+                    return self._give_up(record, error)
+                await self._clock.sleep(pause_seconds)
+                pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
+            else:
+                record.written, record.written_seconds = count, self._clock.now()
+                self.counts["posted"] += 1
+                return None
+        return None
+
+    def _give_up(self, record: Record, error: Exception) -> None:
+        # Counts as written, so that occurrences of an event that is refused do not each bring it back.
+        record.written = record.count
+        self.counts["failed"] += 1
+        _log.debug(
+            "The event %s about pod %s/%s was given up: %s", record.name, record.pod.namespace, record.pod.name, error
+        )
+
+    async def _write(self, record: Record) -> None:
+        """Patch a series that exists, post everything else; one that is there already is our own earlier attempt."""
+        try:
+            if record.written:
+                try:
+                    return await self._send("PATCH", record)
+                except ApiError as error:
+                    if error.status != 404:
+                        raise
+            await self._send("POST", record)
+        except ApiError as error:
+            if error.status == 404 and self._has_events_api and error.details.get("kind") != "namespaces":
+                self._has_events_api = False
+                _log.info("The API server has no events.k8s.io/v1; events are posted through core/v1")
+                return await self._write(record)
+            if error.status != 409:
+                raise
+        return None
+
+    async def _send(self, method: str, record: Record) -> None:
+        namespace, new = record.pod.namespace, self._has_events_api
+        path = f"{'/apis/events.k8s.io/v1' if new else '/api/v1'}/namespaces/{namespace}/events"
+        if method == "PATCH":
+            path += f"/{record.name}"
+            body, content_type = (events_patch(record) if new else core_patch(record)), MERGE_PATCH
+        else:
+            body, content_type = (events_body if new else core_body)(record, self._instance), "application/json"
+        await self._api.request(method, path, body=body, content_type=content_type)
