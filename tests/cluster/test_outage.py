@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 from cluster.watching import StartBerth, are_bound, bound, bound_twice, overfull_nodes, pending, refusal
-
 from control_plane.client import NODES, PODS, Client
 from control_plane.launcher import ControlPlane
-from control_plane.process import free_port, http_get
+from control_plane.process import Process, free_port, http_get
 from support.builders import make_node, make_pod
 
-PROJECT = Path(__file__).resolve().parents[2]
+MAIN = Path(__file__).resolve().parents[2] / "operator" / "main.py"
 OUTAGE_SECONDS = 120  # what is promised: longer than kopf's own patience, which is 54 s
 
 
@@ -82,15 +80,14 @@ async def test_what_is_deleted_while_berth_does_not_look_is_not_counted_any_more
 async def test_kopf_run_runs_the_same_operator(api: Client, crds: None, kubeconfig: Path, tmp_path: Path) -> None:
     await api.create(make_node("n"))
     port = free_port()
-    kopf = [sys.executable, "-m", "kopf", "run", "operator/main.py", "--standalone", "--all-namespaces"]
+    command = [sys.executable, "-m", "kopf", "run", str(MAIN), "--standalone", "--all-namespaces"]
     environment = {**os.environ, "BERTH_KUBECONFIG": str(kubeconfig), "BERTH_HTTP_ADDRESS": f"127.0.0.1:{port}"}
-    with (tmp_path / "kopf.log").open("wb") as log:
-        process = subprocess.Popen(kopf, cwd=PROJECT, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    kopf = Process("kopf", command, tmp_path / "kopf.log", environment=environment)
+    kopf.start()
     try:
         await api.create(make_pod("p"))
         await api.wait_until(PODS, are_bound(1), timeout_seconds=60)
         assert http_get(f"http://127.0.0.1:{port}/readyz")[0] == 200
     finally:
-        process.terminate()
-        status = await asyncio.to_thread(process.wait, 40)
-    assert status == 0, (tmp_path / "kopf.log").read_text()
+        status = await asyncio.to_thread(kopf.stop, 40)
+    assert status == 0, kopf.tail()

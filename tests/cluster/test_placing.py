@@ -13,7 +13,6 @@ from cluster.watching import (
     pending,
     refusal,
 )
-
 from control_plane.client import NAMESPACES, NODES, PODS, Client
 from support.builders import make_node, make_pod
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
-from cluster.watching import StartBerth, are_bound, bound
 
-from control_plane.client import POLICIES, PODS, Client, Object
+from cluster.watching import StartBerth, are_bound, bound
+from control_plane.client import PODS, POLICIES, Client, Object
 from control_plane.launcher import ControlPlane, KubectlFailed
 from support.builders import make_node, make_pod
 
@@ -43,11 +45,17 @@ async def place(api: Client, prefix: str, count: int, scheduler: str = "berth") 
     for i in range(count):
         name = f"{prefix}-{i}"
         await api.create(make_pod(name, cpu="100m", memory="100Mi", scheduler=scheduler))
-        pods = await api.wait_until(
-            PODS, lambda pods, key=f"default/{name}": bool(pods[key]["spec"].get("nodeName")), timeout_seconds=30
-        )
+        pods = await api.wait_until(PODS, partial(_is_bound, f"default/{name}"), timeout_seconds=30)
         nodes[pods[f"default/{name}"]["spec"]["nodeName"]] += 1
     return nodes
+
+
+def _is_bound(key: str, pods: Mapping[str, Object]) -> bool:
+    return bool(pods[key]["spec"].get("nodeName"))
+
+
+def _are_in_force(policies: Mapping[str, Object]) -> bool:
+    return len(policies) == 2 and all(condition(found, "Active") == ("True", "InForce") for found in policies.values())
 
 
 async def test_the_shipped_policies_are_taken_and_kubectl_shows_it(
@@ -55,12 +63,7 @@ async def test_the_shipped_policies_are_taken_and_kubectl_shows_it(
 ) -> None:
     berth_process()
     control_plane.kubectl("apply", "-f", str(SHIPPED))
-    await api.wait_until(
-        POLICIES,
-        lambda found: len(found) == 2
-        and all(condition(p, "Active") == ("True", "InForce") and p["status"]["activeGeneration"] for p in found.values()),
-        timeout_seconds=30,
-    )
+    await api.wait_until(POLICIES, _are_in_force, timeout_seconds=30)
 
     lines = control_plane.kubectl("get", "schedulingpolicies").stdout.splitlines()
     assert [line.split()[:2] for line in lines[1:]] == [["binpack", "berth-binpack"], ["default", "berth"]]
@@ -81,7 +84,9 @@ async def test_an_edit_decides_the_next_pod_and_nothing_restarts(
     assert max((await place(api, "spread", 4)).values()) == 1
 
     control_plane.kubectl("apply", "-f", "-", input=policy("mine", "berth", PACK))
-    await api.wait_until(POLICIES, lambda found: found["mine"]["status"].get("activeGeneration") == 2, timeout_seconds=30)
+    await api.wait_until(
+        POLICIES, lambda found: found["mine"]["status"].get("activeGeneration") == 2, timeout_seconds=30
+    )
     assert len(await place(api, "pack", 5)) == 1
 
     control_plane.kubectl("delete", "sp", "mine")
@@ -134,8 +139,9 @@ async def test_of_two_policies_for_one_name_the_first_by_name_is_active_and_both
     control_plane.kubectl("apply", "-f", "-", input=policy("a", "berth"))
     await api.wait_until(
         POLICIES,
-        lambda found: condition(found["a"], "Active")[0] == "True"
-        and condition(found["b"], "Active") == ("False", "Superseded"),
+        lambda found: (
+            condition(found["a"], "Active")[0] == "True" and condition(found["b"], "Active") == ("False", "Superseded")
+        ),
         timeout_seconds=30,
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+from berth.model import parse_quantity, to_milli
 from control_plane.berth_process import BerthProcess
 from control_plane.client import NODES, PODS, Client, Object
-from berth.model import parse_quantity, to_milli
 
 EVENTS = "/apis/events.k8s.io/v1/events"
 
@@ -44,11 +44,15 @@ async def overfull_nodes(api: Client) -> list[str]:
         if node := pod["spec"].get("nodeName"):
             cpu[node] += sum(_cpu(container) for container in pod["spec"]["containers"])
             count[node] += 1
-    return [n for n, have in nodes.items() if cpu[n] > to_milli(parse_quantity(have["cpu"])) or count[n] > int(have["pods"])]
+    return [n for n, have in nodes.items() if cpu[n] > _millicores(have["cpu"]) or count[n] > int(have["pods"])]
 
 
 def _cpu(container: Object) -> int:
-    return to_milli(parse_quantity(container.get("resources", {}).get("requests", {}).get("cpu", "0")))
+    return _millicores(container.get("resources", {}).get("requests", {}).get("cpu", "0"))
+
+
+def _millicores(text: str) -> int:
+    return to_milli(parse_quantity(text))
 
 
 async def bound_twice(api: Client) -> list[str]:
