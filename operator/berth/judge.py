@@ -3,7 +3,7 @@
 A case is a cluster, a configuration and a pod, one JSON object on a line; the answer is what every plugin says of every
 node, what the whole pipeline makes of it, and why (tests/conformance/README.md has the format). It goes the way of the
 operator: the configuration through the import, the objects as events into the cache, in a random order and some of them
-in an older form first that is then updated or removed, so that what answers is the incremental state.
+removed and added again or in an older form first, so that what answers is the incremental state.
 
 A case that needs something which this version cannot judge is answered with `error`, and so is one that is broken.
 """
@@ -98,8 +98,8 @@ def _pipeline(config: Any) -> Pipeline:
 def history(objects: Iterable[Json], random: Random) -> Iterator[tuple[str, bool, Json]]:
     """(kind, gone, body) in a random order that ends with exactly the given objects.
 
-    One in three was there before, under another UID and in another form, and was deleted; one in three has an older
-    version that is updated. Versions are numbered so that no update looks like old news.
+    Of four objects one was there before, under another UID and in another form, and was deleted; one has an older version
+    that is updated; one is removed and comes back as it was. Versions are numbered so that no update looks like old news.
     """
     tracks = [list(_track(body, random)) for body in objects]
     turns = [index for index, track in enumerate(tracks) for _ in track]
@@ -110,7 +110,7 @@ def history(objects: Iterable[Json], random: Random) -> Iterator[tuple[str, bool
 
 
 def _track(body: Json, random: Random) -> Iterator[tuple[bool, Json]]:
-    choice = random.randrange(3)
+    choice = random.randrange(4)
     if choice == 0:
         before = _otherwise(body, random)
         before["metadata"]["uid"] = body["metadata"]["uid"] + "-before"
@@ -118,6 +118,9 @@ def _track(body: Json, random: Random) -> Iterator[tuple[bool, Json]]:
         yield True, before
     elif choice == 1:
         yield False, _otherwise(body, random)
+    elif choice == 2:
+        yield False, body
+        yield True, body
     yield False, body
 
 
