@@ -98,8 +98,9 @@ def _pipeline(config: Any) -> Pipeline:
 def history(objects: Iterable[Json], random: Random) -> Iterator[tuple[str, bool, Json]]:
     """(kind, gone, body) in a random order that ends with exactly the given objects.
 
-    Of four objects one was there before, under another UID and in another form, and was deleted; one has an older version
-    that is updated; one is removed and comes back as it was. Versions are numbered so that no update looks like old news.
+    Of four objects one was there before, under another UID and in another form, and was deleted; one has an older
+    version that is updated; one is removed and comes back as it was. Versions are numbered so that no update looks like
+    old news.
     """
     tracks = [list(_track(body, random)) for body in objects]
     turns = [index for index, track in enumerate(tracks) for _ in track]

@@ -1,8 +1,8 @@
 """Connections to one API server with one set of certificates: an aiohttp session, and the proxy to go through.
 
-The session does not look into the environment by itself (aiohttp's `trust_env`): it would read the proxy variables and ~/.netrc
-for every single request, each time in a thread, which costs more than the request. The proxy is looked up once, here:
-the kubeconfig's `proxy-url` first, then HTTPS_PROXY and NO_PROXY.
+The session does not look into the environment by itself (aiohttp's `trust_env`): it would read the proxy variables
+and ~/.netrc for every single request, each time in a thread, which costs more than the request. The proxy is looked
+up once, here: the kubeconfig's `proxy-url` first, then HTTPS_PROXY and NO_PROXY.
 """
 
 import ssl

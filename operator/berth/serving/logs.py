@@ -18,11 +18,13 @@ REMEMBERED = 1000
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 _ATTEMPT = re.compile(r"#\d+(/\d+)?")
-_OUTAGE = re.compile(r"^Request attempt .*(ClientConnectorError|ServerDisconnected|APIServerError|TooManyRequests|Timeout)", re.S)
+_OUTAGE = re.compile(
+    r"^Request attempt .*(ClientConnectorError|ServerDisconnected|APIServerError|TooManyRequests|Timeout)", re.S
+)
 
 
 class Repeats(logging.Filter):
-    """Lets a message through once a minute; the same are those of one outage, and those that differ in a number only."""
+    """Lets a message through once a minute; those of one outage, or that differ in a number only, are the same."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
