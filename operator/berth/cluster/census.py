@@ -19,7 +19,7 @@ minute and resumes where it was, so changes come late rather than never.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -36,6 +36,7 @@ FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 15.0
 FETCHES_AT_ONCE = 8
 COMPLAINT_SECONDS = 30.0
+NAMED = 5
 
 _log = logging.getLogger(__name__)
 
@@ -196,12 +197,12 @@ class Census:
     def _remove_ghosts(self, count: _Count, before: frozenset[str], listing: Listing) -> None:
         kind = count.resource.kind
         known = self._known.known(kind)
-        for uid in before.difference(listing.objects):
-            key = known.get(uid)
-            if key is not None:
-                self.counts["ghosts"] += 1
-                _log.info("%s %s was deleted without a word from the watch; removed", kind, key)
-                self._known.remove(kind, _stub(uid, key, listing.version))
+        ghosts = {uid: known[uid] for uid in before.difference(listing.objects) if uid in known}
+        for uid, key in ghosts.items():
+            self._known.remove(kind, _stub(uid, key, listing.version))
+        if ghosts:
+            self.counts["ghosts"] += len(ghosts)
+            _log.info("%s deleted without a word from the watch, removed: %s", kind, _some(ghosts.values()))
 
     def _compare(self, count: _Count, listing: Listing) -> None:
         if count.served and not listing.is_served:
@@ -236,23 +237,36 @@ class Census:
 
     async def _fetch_missing(self, count: _Count) -> None:
         slots = asyncio.Semaphore(FETCHES_AT_ONCE)
-        await asyncio.gather(*(self._fetch(count, uid, key, slots) for uid, key in list(count.missing.items())))
+        missing = dict(count.missing)
+        fetched = await asyncio.gather(*(self._fetch(count, uid, key, slots) for uid, key in missing.items()))
+        if any(fetched):
+            keys = [key for key, is_fetched in zip(missing.values(), fetched, strict=True) if is_fetched]
+            self.counts["missed"] += len(keys)
+            _log.warning("%s that the watch has not delivered, fetched: %s", count.resource.kind, _some(keys))
 
-    async def _fetch(self, count: _Count, uid: str, key: str, slots: asyncio.Semaphore) -> None:
+    async def _fetch(self, count: _Count, uid: str, key: str, slots: asyncio.Semaphore) -> bool:
+        """Whether the object was fetched and handed over."""
         resource = count.resource
         async with slots:
             if uid not in count.missing:
-                return
+                return False
             try:
                 _, body = await self._api.request("GET", resource.object_path(key))
             except (ApiError, Unreachable) as error:
                 _log.debug("%s %s cannot be fetched: %s", resource.kind, key, error)
-                return
-        if uid in count.missing and body.get("metadata", {}).get("uid") == uid:
-            self.counts["missed"] += 1
-            _log.warning("%s %s exists, but the watch has not delivered it; fetched", resource.kind, key)
-            self._known.observe(resource.kind, body)
-            count.missing.pop(uid, None)
+                return False
+        if uid not in count.missing or body.get("metadata", {}).get("uid") != uid:
+            return False
+        self._known.observe(resource.kind, body)
+        count.missing.pop(uid, None)
+        return True
+
+
+def _some(keys: Iterable[str]) -> str:
+    """The first few, and how many more: a log line for each would be thousands after an outage."""
+    ordered = sorted(keys)
+    more = len(ordered) - NAMED
+    return ", ".join(ordered[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _stub(uid: str, key: str, version: str) -> dict[str, Any]:

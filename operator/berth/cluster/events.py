@@ -43,6 +43,7 @@ class EventRecorder:
         self._series: OrderedDict[Key, Record] = OrderedDict()
         self._waiting: asyncio.Queue[Record] = asyncio.Queue(WAITING_LIMIT)
         self._tasks: list[asyncio.Task[None]] = []
+        self._posting = 0
         self._last_nanoseconds = 0
         self._has_events_api = True
         self.counts: Counter[str] = Counter()
@@ -59,8 +60,9 @@ class EventRecorder:
             async with asyncio.timeout(limit_seconds):
                 await self._waiting.join()
         except TimeoutError:
-            self.counts["dropped"] += self._waiting.qsize()
-            _log.warning("%d events could not be posted before the exit", self._waiting.qsize())
+            lost = self._waiting.qsize() + self._posting
+            self.counts["dropped"] += lost
+            _log.warning("%d events could not be posted before the exit", lost)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -121,9 +123,11 @@ class EventRecorder:
     async def _post_each(self) -> None:
         while True:
             record = await self._waiting.get()
+            self._posting += 1
             try:
                 await self._post(record)
             finally:
+                self._posting -= 1
                 record.queued = False
                 self._waiting.task_done()
 

@@ -45,19 +45,23 @@ def allocation(
     query: Query, table: NodeTable, rows: Rows, resources: Sequence[WeighedResource], with_defaults: bool
 ) -> Allocation:
     """`with_defaults`: cpu and memory of pods that name none are taken as 100m and 200Mi."""
-    allocatable, allocated, requested = [], [], []
-    for resource in resources:
+    shape = (len(resources), len(table.taint_sets[rows]))
+    allocatable, allocated = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    amounts = np.zeros((len(resources), 1), dtype=np.int64)
+    for position, resource in enumerate(resources):
         amount = pod_amount(query, resource.name, with_defaults)
         index = table.resource_index.get(resource.name)
         if index is None or resource.name == "pods" or (not amount and resource.name not in _NATIVE):
-            index = None
-        have = table.allocatable[index, rows] if index is not None else np.zeros_like(table.taint_sets[rows])
-        defaults = with_defaults and index in (CPU, MEMORY)
-        used = (table.nonzero if defaults else table.used)[index, rows] if index is not None else have
-        allocatable.append(have)
-        allocated.append(np.where(have == 0, 0, used))
-        requested.append(np.where(have == 0, 0, used + amount))
-    return Allocation(np.array(allocatable), np.array(allocated), np.array(requested))
+            continue
+        taken = table.nonzero if with_defaults and index in (CPU, MEMORY) else table.used
+        amounts[position] = amount
+        allocatable[position] = table.allocatable[index, rows]
+        allocated[position] = taken[index, rows]
+    requested = allocated + amounts
+    missing = allocatable == 0
+    if missing.any():
+        allocated[missing] = requested[missing] = 0
+    return Allocation(allocatable, allocated, requested)
 
 
 def parse_resources(value: Any, field: str, highest_weight: int = MAX_RESOURCE_WEIGHT) -> tuple[WeighedResource, ...]:

@@ -162,26 +162,27 @@ class Pipeline:
             column = None
             if plugin.pre_score(query, state):
                 rows = state.table.rows if whole else feasible
-                column = plugin.normalize(self._scored(index, plugin, query, state, rows, feasible))
+                column = plugin.normalize(self._scored(index, plugin, query, state, rows))
                 totals += column * weight
             columns.append(column)
         return Ranking(feasible, tuple(columns), totals)
 
-    def _scored(
-        self, index: int, plugin: Plugin, query: Query, state: State, rows: Rows, feasible: NDArray[np.intp]
-    ) -> Int64Column:
+    def _scored(self, index: int, plugin: Plugin, query: Query, state: State, rows: Rows) -> Int64Column:
         if not plugin.static:
             return plugin.score(query, state, rows)
         kept: Int64Column | None = query.kept.get(("score", index))
         if kept is None:
             everywhere = slice(0, state.table.capacity)
             kept = query.kept["score", index] = plugin.score(query, state, everywhere)
-        return kept[feasible]
+        return kept[rows]
 
     def best(self, ranking: Ranking, table: NodeTable) -> NDArray[np.intp]:
         """The rows that share the highest total, in the order of their names."""
+        winners = ranking.rows[ranking.totals == ranking.totals.max()]
+        if len(winners) == 1:
+            return winners
         is_best = np.zeros(table.capacity, dtype=np.bool_)
-        is_best[ranking.rows[ranking.totals == ranking.totals.max()]] = True
+        is_best[winners] = True
         by_name = table.rows_by_name
         return by_name[is_best[by_name]]
 

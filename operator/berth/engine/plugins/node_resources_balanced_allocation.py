@@ -42,24 +42,25 @@ class NodeResourcesBalancedAllocation(Plugin):
 def _balance(taken: NDArray[np.int64], have: NDArray[np.int64]) -> Int64Column:
     """int64[nodes], 50..100. Floats in kube-scheduler's order of operations, so that the cut falls where its does."""
     counts = have != 0
-    shares = np.where(counts, np.minimum(taken / np.maximum(have, 1), 1.0), 0.0)
-    of = counts.sum(axis=0)
-    spread = np.zeros(have.shape[1])
-    if len(have) >= 2:
-        # Resources that the node has first, in their order: two of them have a shorter formula.
-        first, second = np.take_along_axis(shares, np.argsort(~counts, axis=0, kind="stable"), axis=0)[:2]
-        spread = np.where(of == 2, np.abs((first - second) / 2), 0.0)
-    if len(have) > 2:
-        spread = np.where(of > 2, _deviation(shares, counts, np.maximum(of, 1)), spread)
+    shares = np.minimum(taken / np.maximum(have, 1), 1.0)
+    spread = np.abs((shares[0] - shares[1]) / 2) if len(have) == 2 else _deviation(shares, counts)
+    if not counts.all():
+        spread = np.where(counts.all(axis=0), spread, _deviation(shares, counts))
     return ((1 - spread) * float(MAX_SCORE)).astype(np.int64)
 
 
-def _deviation(shares: NDArray[np.float64], counts: NDArray[np.bool_], of: Int64Column) -> NDArray[np.float64]:
-    total = np.zeros(shares.shape[1])
-    for share in shares:
+def _deviation(shares: NDArray[np.float64], counts: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """float[nodes]: the standard deviation over the resources that count on the node; of two, half their distance."""
+    of = counts.sum(axis=0)
+    counted = np.where(counts, shares, 0.0)
+    total, squares = np.zeros(shares.shape[1]), np.zeros(shares.shape[1])
+    for share in counted:
         total = total + share
-    mean = total / of
-    squares = np.zeros(shares.shape[1])
-    for share, counted in zip(shares, counts, strict=True):
-        squares = squares + np.where(counted, (share - mean) * (share - mean), 0.0)
-    return np.asarray(np.sqrt(squares / of), dtype=np.float64)
+    mean = total / np.maximum(of, 1)
+    for share, counts_here in zip(counted, counts, strict=True):
+        squares = squares + np.where(counts_here, (share - mean) * (share - mean), 0.0)
+    spread = np.where(of > 2, np.sqrt(squares / np.maximum(of, 1)), 0.0)
+    if len(shares) >= 2:
+        first, second = np.take_along_axis(counted, np.argsort(~counts, axis=0, kind="stable"), axis=0)[:2]
+        spread = np.where(of == 2, np.abs((first - second) / 2), spread)
+    return np.asarray(spread, dtype=np.float64)
