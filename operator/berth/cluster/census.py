@@ -163,7 +163,10 @@ class Census:
         count.progress_seconds = self._clock.now()
         while True:
             count.wanted.clear()
+            began_seconds = self._clock.now()
             listing = await self._list(count)
+            # While nobody could list, nobody could watch either: that time is not the watch's silence.
+            count.progress_seconds += self._clock.now() - began_seconds
             self._compare(count, listing)
             if await self._wait_complete(count, pause_seconds):
                 return self._declare_whole(count)

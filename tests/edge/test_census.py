@@ -1,0 +1,221 @@
+"""When is a kind whole, what is a ghost, and what did the watch miss."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+
+from berth.cluster.api import Api
+from berth.cluster.census import Census
+from berth.cluster.listing import Resource, list_metadata
+from edge.manual_clock import ManualClock
+from edge.server import Answer, Cut, Seen, Server, refusal, until
+
+NODES = Resource("Node", "", "v1", "nodes", namespaced=False)
+PODS = Resource("Pod", "", "v1", "pods", namespaced=True, field_selector="status.phase!=Failed")
+POLICIES = Resource("Policy", "berth.dev", "v1", "policies", namespaced=False)
+
+
+def meta(name: str, namespace: str = "") -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": f"uid-{name}"} | ({"namespace": namespace} if namespace else {})}
+
+
+def page(*names: str, token: str = "", namespace: str = "") -> Answer:
+    metadata = {"resourceVersion": "50"} | ({"continue": token} if token else {})
+    return Answer(200, {"metadata": metadata, "items": [meta(name, namespace) for name in names]})
+
+
+class Cache:
+    """Known objects, and what the census did to them."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, str]] = {"Node": {}, "Pod": {}, "Policy": {}}
+        self.removed: list[Mapping[str, Any]] = []
+
+    def known(self, kind: str) -> Mapping[str, str]:
+        return self.objects[kind]
+
+    def observe(self, kind: str, body: Mapping[str, Any]) -> None:
+        metadata = body["metadata"]
+        key = "/".join(metadata[part] for part in ("namespace", "name") if part in metadata)
+        self.objects[kind][metadata["uid"]] = key
+
+    def remove(self, kind: str, body: Mapping[str, Any]) -> None:
+        self.objects[kind].pop(body["metadata"]["uid"])
+        self.removed.append(body)
+
+
+class House:
+    def __init__(self, api: Api, clock: ManualClock) -> None:
+        self._api = api
+        self._clock = clock
+        self.cache = Cache()
+        self.whole: list[str] = []
+
+    def count(self, *resources: Resource) -> Census:
+        self.census = Census(self._api, self._clock, self.cache, resources, on_whole=lambda: self.whole.append("whole"))
+        self.census.start()
+        return self.census
+
+    def arrive(self, kind: str, name: str, *, listed: bool = True) -> None:
+        self.cache.observe(kind, meta(name))
+        self.census.note(kind, f"uid-{name}", listed=listed, removed=False)
+
+
+@pytest.fixture
+async def house(api: Api, clock: ManualClock) -> AsyncIterator[House]:
+    house = House(api, clock)
+    yield house
+    await house.census.stop()
+
+
+async def test_a_kind_is_whole_when_everything_listed_has_arrived(server: Server, house: House) -> None:
+    server.answer("GET", "/api/v1/nodes", page("a", "b"))
+    census = house.count(NODES)
+    await until(lambda: "2 of 2" in census.wholeness()["Node"])
+    house.arrive("Node", "a")
+    assert not census.whole
+    house.arrive("Node", "b")
+    await until(lambda: house.whole == ["whole"])
+    assert census.wholeness() == {"Node": "ok"}
+    assert server.requests[0].headers["Accept"].startswith("application/json;as=PartialObjectMetadataList")
+
+
+async def test_all_kinds_have_to_be_whole(server: Server, house: House) -> None:
+    server.answer("GET", "/api/v1/nodes", page())
+    server.answer("GET", "/api/v1/pods", page("x", namespace="default"))
+    census = house.count(NODES, PODS)
+    await until(lambda: census.wholeness()["Node"] == "ok" and "1 of 1" in census.wholeness()["Pod"])
+    assert house.whole == []
+    house.arrive("Pod", "x")
+    await until(lambda: house.whole == ["whole"])
+    assert server.seen("GET", "pods")[0].query["fieldSelector"] == "status.phase!=Failed"
+
+
+async def test_an_object_deleted_before_it_arrived_is_not_waited_for(
+    server: Server, house: House, clock: ManualClock
+) -> None:
+    server.answer("GET", "/api/v1/nodes", page("a"), page())
+    census = house.count(NODES)
+    await until(lambda: "1 of 1" in census.wholeness()["Node"] and clock.sleeping == 1)
+    await clock.advance(0.5)
+    await until(lambda: house.whole == ["whole"])
+
+
+async def test_an_api_that_is_not_served_is_whole_and_looked_at_again(
+    server: Server, house: House, clock: ManualClock
+) -> None:
+    house.count(POLICIES)
+    await until(lambda: house.whole == ["whole"] and clock.sleeping == 1)
+    server.answer("GET", "/apis/berth.dev/v1/policies", page("p"))
+    await clock.advance(300)
+    await until(lambda: len(server.requests) >= 2)
+
+
+@pytest.mark.parametrize("trouble", [refusal(403, "Forbidden", "no permission"), refusal(500, "Internal", "x"), Cut()])
+async def test_a_list_that_fails_is_tried_again_for_ever(
+    server: Server, house: House, clock: ManualClock, trouble: Any
+) -> None:
+    server.answer("GET", "/api/v1/nodes", *[trouble] * 8, page())
+    census = house.count(NODES)
+    await until(lambda: "cannot be listed" in census.wholeness()["Node"])
+    while not house.whole:
+        await until(lambda: clock.sleeping == 1)
+        await clock.advance(15)
+
+
+async def test_a_ghost_is_removed_at_the_version_of_the_list(server: Server, house: House) -> None:
+    server.answer("GET", "/api/v1/pods", page())
+    house.cache.observe("Pod", meta("old", "default"))
+    census = house.count(PODS)
+    await until(lambda: house.whole == ["whole"])
+    assert house.cache.removed == [
+        {"metadata": {"uid": "uid-old", "name": "old", "namespace": "default", "resourceVersion": "50"}}
+    ]
+    assert census.counts["ghosts"] == 1
+
+
+async def test_what_arrives_during_the_list_is_no_ghost(server: Server, house: House) -> None:
+    def arrive_meanwhile(_: Seen) -> Answer:
+        house.arrive("Node", "new", listed=False)
+        return page()
+
+    server.answer("GET", "/api/v1/nodes", arrive_meanwhile)
+    house.count(NODES)
+    await until(lambda: house.whole == ["whole"])
+    assert house.cache.removed == []
+
+
+async def test_what_is_deleted_during_the_list_is_not_missing(server: Server, house: House) -> None:
+    house.cache.observe("Node", meta("a"))
+
+    def delete_meanwhile(_: Seen) -> Answer:
+        house.cache.remove("Node", meta("a"))
+        house.census.note("Node", "uid-a", listed=False, removed=True)
+        return page("a")
+
+    server.answer("GET", "/api/v1/nodes", delete_meanwhile)
+    house.count(NODES)
+    await until(lambda: house.whole == ["whole"])
+
+
+async def test_a_relist_has_the_kind_counted_when_it_has_calmed_down(
+    server: Server, house: House, clock: ManualClock
+) -> None:
+    server.answer("GET", "/api/v1/nodes", page("a", "b"), page("a"))
+    for name in ("a", "b"):
+        house.cache.observe("Node", meta(name))
+    house.count(NODES)
+    await until(lambda: house.whole == ["whole"] and clock.sleeping == 1)
+    house.arrive("Node", "a", listed=True)
+    await until(lambda: clock.sleeping >= 1)
+    await clock.advance(2)
+    await clock.advance(2)
+    await until(lambda: [body["metadata"]["name"] for body in house.cache.removed] == ["b"])
+
+
+async def test_a_change_does_not_have_the_kind_counted(server: Server, house: House, clock: ManualClock) -> None:
+    server.answer("GET", "/api/v1/nodes", page("a"))
+    house.cache.observe("Node", meta("a"))
+    house.count(NODES)
+    await until(lambda: house.whole == ["whole"] and clock.sleeping == 1)
+    house.arrive("Node", "a", listed=False)
+    await clock.advance(60)
+    assert len(server.requests) == 1
+
+
+async def test_an_object_that_the_watch_never_delivers_is_fetched(
+    server: Server, house: House, clock: ManualClock
+) -> None:
+    server.answer("GET", "/api/v1/pods", page("lost", namespace="default"))
+    server.answer("GET", "/api/v1/namespaces/default/pods/lost", Answer(200, meta("lost", "default")))
+    census = house.count(PODS)
+    while not house.whole:
+        await until(lambda: clock.sleeping == 1 or bool(house.whole))
+        await clock.advance(4)
+    assert house.cache.objects["Pod"] == {"uid-lost": "default/lost"}
+    assert census.counts["missed"] == 1
+
+
+async def test_an_outage_is_not_the_silence_of_the_watch(server: Server, house: House, clock: ManualClock) -> None:
+    unavailable = refusal(503, "Unavailable", "starting")
+    server.answer("GET", "/api/v1/nodes", *[unavailable] * 6, page("late"))
+    census = house.count(NODES)
+    while "1 of 1" not in census.wholeness()["Node"]:
+        await until(lambda: clock.sleeping == 1)
+        await clock.advance(15)
+        await until(lambda: clock.sleeping == 1)
+    await clock.advance(1)
+    await until(lambda: clock.sleeping == 1)
+    house.arrive("Node", "late")
+    await until(lambda: house.whole == ["whole"])
+    assert not server.seen("GET", "/api/v1/nodes/late")
+    assert census.counts["missed"] == 0
+
+
+async def test_a_list_comes_in_pages_and_starts_again_when_its_token_expires(server: Server, api: Api) -> None:
+    pages = iter([page("a", token="t1"), refusal(410, "Expired", "too old"), page("b", token="t2"), page("c")])
+    server.answer("GET", "/api/v1/nodes", lambda _: next(pages))
+    listing = await list_metadata(api, NODES)
+    assert listing.objects == {"uid-b": "b", "uid-c": "c"}
+    assert [request.query.get("continue") for request in server.requests] == [None, "t1", None, "t2"]

@@ -1,0 +1,137 @@
+"""PodScheduled=False: written once, the latest of several, to the right pod, and never after the pod was bound."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from berth.cluster.api import Api
+from berth.cluster.conditions import Conditions
+from berth.model import Pod, parse_pod
+from edge.manual_clock import ManualClock
+from edge.server import Answer, Cut, Reaction, Seen, Server, refusal, until
+from support.builders import make_pod
+
+PATH = "/api/v1/namespaces/default/pods/web/status"
+NO_ROOM = "0/3 nodes are available: 3 Insufficient cpu."
+
+
+def pod(condition: dict[str, str] | None = None) -> Pod:
+    body: dict[str, Any] = make_pod("web")
+    if condition is not None:
+        body.setdefault("status", {})["conditions"] = [{"type": "PodScheduled", **condition}]
+    return parse_pod(body)
+
+
+@pytest.fixture
+async def conditions(api: Api, clock: ManualClock) -> AsyncIterator[Conditions]:
+    conditions = Conditions(api, clock)
+    conditions.start()
+    yield conditions
+    await conditions.stop()
+
+
+def written(request: Seen) -> dict[str, Any]:
+    condition: dict[str, Any] = request.body["status"]["conditions"][0]
+    return condition
+
+
+async def test_the_condition_is_patched_into_the_pod_of_that_uid(server: Server, conditions: Conditions) -> None:
+    server.answer("PATCH", PATH, Answer())
+    conditions.report(pod(), "Unschedulable", NO_ROOM)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    request = server.requests[0]
+    assert request.headers["Content-Type"] == "application/strategic-merge-patch+json"
+    assert request.body["metadata"] == {"uid": pod().uid}
+    assert written(request) == {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": NO_ROOM,
+        "lastProbeTime": None,
+        "lastTransitionTime": "2026-01-01T00:16:40Z",
+    }
+
+
+async def test_the_time_of_transition_is_kept_while_the_status_stays(server: Server, conditions: Conditions) -> None:
+    server.answer("PATCH", PATH, Answer())
+    conditions.report(pod({"status": "False", "reason": "SchedulingGated", "message": ""}), "Unschedulable", NO_ROOM)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert "lastTransitionTime" not in written(server.requests[0])
+
+
+async def test_a_condition_that_is_there_is_not_written(server: Server, conditions: Conditions) -> None:
+    there = pod({"status": "False", "reason": "Unschedulable", "message": NO_ROOM})
+    conditions.report(there, "Unschedulable", NO_ROOM)
+    assert conditions.statistics()["waiting"] == 0
+
+
+async def test_a_return_to_what_the_watch_last_showed_is_written(server: Server, conditions: Conditions) -> None:
+    server.answer("PATCH", PATH, Answer())
+    shown = pod({"status": "False", "reason": "Unschedulable", "message": "first"})
+    conditions.report(shown, "Unschedulable", "second")
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    conditions.report(shown, "Unschedulable", "first")
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert [written(request)["message"] for request in server.requests] == ["second", "first"]
+
+
+@pytest.mark.parametrize("trouble", [Cut(), refusal(503, "Unavailable", "x"), refusal(429, "TooMany", "x")])
+async def test_a_write_that_fails_for_now_is_repeated(
+    server: Server, conditions: Conditions, clock: ManualClock, trouble: Reaction
+) -> None:
+    server.answer("PATCH", PATH, trouble, trouble, Answer())
+    conditions.report(pod(), "Unschedulable", NO_ROOM)
+    for seconds in (0.5, 1.0):
+        await until(lambda: clock.sleeping == 1)
+        await clock.advance(seconds)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert conditions.statistics()["written"] == 1
+
+
+async def test_only_the_latest_report_is_written_when_the_server_is_back(
+    server: Server, conditions: Conditions, clock: ManualClock
+) -> None:
+    server.answer("PATCH", PATH, Cut(), Answer())
+    conditions.report(pod(), "Unschedulable", "first")
+    await until(lambda: clock.sleeping == 1)
+    conditions.report(pod(), "Unschedulable", "second")
+    conditions.report(pod(), "Unschedulable", "third")
+    await clock.advance(0.5)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert [written(request)["message"] for request in server.requests] == ["first", "third"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refusal(404, "NotFound", "gone"),
+        refusal(409, "Conflict", "Precondition failed: UID in precondition: a, UID in object meta: b"),
+    ],
+)
+async def test_a_pod_that_is_gone_or_a_namesake_is_let_go(
+    server: Server, conditions: Conditions, answer: Answer
+) -> None:
+    server.answer("PATCH", PATH, answer)
+    conditions.report(pod(), "Unschedulable", NO_ROOM)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert conditions.statistics()["gone"] == 1
+
+
+async def test_a_refusal_for_good_is_given_up(server: Server, conditions: Conditions) -> None:
+    server.answer("PATCH", PATH, refusal(422, "Invalid", "no"))
+    conditions.report(pod(), "Unschedulable", NO_ROOM)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert conditions.statistics()["refused"] == 1
+
+
+async def test_nothing_is_written_about_a_pod_that_is_about_to_be_bound(
+    server: Server, conditions: Conditions, clock: ManualClock
+) -> None:
+    server.answer("PATCH", PATH, Cut(), Answer())
+    conditions.report(pod(), "Unschedulable", NO_ROOM)
+    await until(lambda: clock.sleeping == 1)
+    await conditions.settle(pod().uid)
+    await clock.advance(60)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert len(server.requests) == 1

@@ -1,0 +1,176 @@
+"""Events: posted in the background, repeated ones as a series, and never in the way."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from berth.cluster import events as events_module
+from berth.cluster.api import Api
+from berth.cluster.event_bodies import cut_note, event_name
+from berth.cluster.events import EventRecorder
+from berth.model import parse_pod
+from berth.scheduler.ports import PodEvent
+from edge.manual_clock import ManualClock
+from edge.server import Answer, Cut, Server, refusal, until
+from support.builders import make_pod
+
+NEW = "/apis/events.k8s.io/v1/namespaces/default/events"
+OLD = "/api/v1/namespaces/default/events"
+POD = parse_pod(make_pod("web"))
+FAILED = PodEvent("Warning", "FailedScheduling", "Scheduling", "0/3 nodes are available: 3 Insufficient cpu.")
+
+
+@pytest.fixture
+async def events(api: Api, clock: ManualClock) -> AsyncIterator[EventRecorder]:
+    recorder = EventRecorder(api, clock, "host/1")
+    recorder.start()
+    yield recorder
+    await recorder.flush(5)
+
+
+async def done(recorder: EventRecorder, count: int) -> None:
+    await until(lambda: sum(recorder.counts.values()) >= count)
+
+
+def name_of(server: Server) -> str:
+    name: str = server.seen("POST")[0].body["metadata"]["name"]
+    return name
+
+
+async def test_an_event_is_posted_to_the_new_api(server: Server, events: EventRecorder) -> None:
+    server.answer("POST", NEW, Answer(201))
+    events.record(POD, FAILED)
+    await done(events, 1)
+    body: dict[str, Any] = server.requests[0].body
+    assert body["metadata"]["name"].startswith("web.")
+    assert body["regarding"]["uid"] == POD.uid
+    assert (body["reportingController"], body["reportingInstance"]) == ("berth", "host/1")
+    assert (body["type"], body["reason"], body["action"]) == ("Warning", "FailedScheduling", "Scheduling")
+    assert body["eventTime"] == "2026-01-01T00:16:40.000000Z"
+    assert "series" not in body
+
+
+async def test_a_repeated_event_becomes_a_series(server: Server, events: EventRecorder, clock: ManualClock) -> None:
+    server.answer("POST", NEW, Answer(201))
+    events.record(POD, FAILED)
+    await done(events, 1)
+    server.answer("PATCH", f"{NEW}/{name_of(server)}", Answer())
+    events.record(POD, FAILED)
+    await done(events, 2)
+    events.record(POD, FAILED)
+    events.record(POD, FAILED)
+    await clock.advance(30)
+    await done(events, 3)
+    assert [request.body["series"]["count"] for request in server.seen("PATCH")] == [2, 4]
+    assert len(server.seen("POST")) == 1
+
+
+async def test_another_note_is_another_event(server: Server, events: EventRecorder) -> None:
+    server.answer("POST", NEW, Answer(201))
+    events.record(POD, FAILED)
+    events.record(POD, PodEvent("Warning", "FailedScheduling", "Scheduling", "another"))
+    await done(events, 2)
+    names = {request.body["metadata"]["name"] for request in server.seen("POST")}
+    assert len(names) == 2
+
+
+async def test_the_same_after_six_minutes_is_a_new_event(
+    server: Server, events: EventRecorder, clock: ManualClock
+) -> None:
+    server.answer("POST", NEW, Answer(201))
+    events.record(POD, FAILED)
+    await done(events, 1)
+    await clock.advance(361)
+    events.record(POD, FAILED)
+    await done(events, 2)
+    assert len(server.seen("POST")) == 2
+
+
+async def test_a_series_whose_event_has_expired_is_posted_again(server: Server, events: EventRecorder) -> None:
+    server.answer("POST", NEW, Answer(201))
+    events.record(POD, FAILED)
+    await done(events, 1)
+    server.answer("PATCH", f"{NEW}/{name_of(server)}", refusal(404, "NotFound", "gone", kind="events"))
+    events.record(POD, FAILED)
+    await done(events, 2)
+    assert server.seen("POST")[1].body["series"]["count"] == 2
+
+
+async def test_a_server_without_the_new_api_gets_core_events(server: Server, events: EventRecorder) -> None:
+    server.answer("POST", OLD, Answer(201))
+    events.record(POD, FAILED)
+    await done(events, 1)
+    events.record(POD, PodEvent("Normal", "Scheduled", "Binding", "Successfully assigned"))
+    await done(events, 2)
+    body = server.seen("POST", OLD)[0].body
+    assert (body["involvedObject"]["uid"], body["count"], body["source"]) == (POD.uid, 1, {"component": "berth"})
+    assert len(server.seen("POST", "events.k8s.io")) == 1
+
+
+async def test_a_namespace_that_is_gone_does_not_change_the_api(server: Server, events: EventRecorder) -> None:
+    server.answer("POST", NEW, refusal(404, "NotFound", 'namespaces "default" not found', kind="namespaces"))
+    events.record(POD, FAILED)
+    await done(events, 1)
+    assert events.counts == {"failed": 1}
+    assert not server.seen("POST", OLD)
+
+
+async def test_an_event_that_was_written_before_the_cut_counts_as_posted(
+    server: Server, events: EventRecorder, clock: ManualClock
+) -> None:
+    server.answer("POST", NEW, Cut(), refusal(409, "AlreadyExists", "exists"))
+    events.record(POD, FAILED)
+    await until(lambda: clock.sleeping == 2)
+    await clock.advance(0.5)
+    await done(events, 1)
+    assert events.counts == {"posted": 1}
+
+
+async def test_an_event_is_given_up_after_a_while(server: Server, events: EventRecorder, clock: ManualClock) -> None:
+    server.answer("POST", NEW, refusal(503, "Unavailable", "x"))
+    events.record(POD, FAILED)
+    for _ in range(events_module.ATTEMPTS - 1):
+        await until(lambda: clock.sleeping >= 2)
+        await clock.advance(16)
+    await done(events, 1)
+    assert events.counts == {"failed": 1}
+
+
+async def test_what_waits_is_posted_at_the_exit(server: Server, api: Api, clock: ManualClock) -> None:
+    server.answer("POST", NEW, Answer(201))
+    recorder = EventRecorder(api, clock, "host/1")
+    recorder.start()
+    for number in range(100):
+        recorder.record(parse_pod(make_pod(f"web-{number}")), FAILED)
+    await recorder.flush(10)
+    assert len(server.seen("POST")) == 100
+
+
+async def test_the_exit_does_not_wait_for_a_server_that_is_away(server: Server, api: Api, clock: ManualClock) -> None:
+    server.answer("POST", NEW, Cut())
+    recorder = EventRecorder(api, clock, "host/1")
+    recorder.start()
+    for number in range(20):
+        recorder.record(parse_pod(make_pod(f"web-{number}")), FAILED)
+    await recorder.flush(0.05)
+    assert recorder.counts == {"dropped": 20}
+
+
+async def test_more_than_can_wait_is_dropped_and_counted(api: Api, clock: ManualClock) -> None:
+    recorder = EventRecorder(api, clock, "host/1")
+    for number in range(events_module.WAITING_LIMIT + 5):
+        recorder.record(POD, PodEvent("Normal", "Scheduled", "Binding", str(number)))
+    assert recorder.counts == {"dropped": 5}
+
+
+def test_a_note_is_cut_at_the_limit_in_bytes() -> None:
+    assert cut_note("x" * 1024) == "x" * 1024
+    cut = cut_note("ä" * 1024)
+    assert len(cut.encode()) <= 1024
+    assert cut.endswith("ä ...")
+
+
+def test_a_long_pod_name_does_not_make_a_long_event_name() -> None:
+    assert event_name("web", 255) == "web.ff"
+    assert event_name("w" * 253, 255) == "berth.ff"

@@ -1,0 +1,21 @@
+"""The status of a policy goes to its status subresource, and arrives in the end."""
+
+from berth.cluster.api import Api
+from berth.cluster.statuses import PolicyStatuses
+from edge.manual_clock import ManualClock
+from edge.server import Answer, Cut, Server, until
+
+PATH = "/apis/berth.dev/v1alpha1/schedulingpolicies/default/status"
+
+
+async def test_a_status_is_patched_and_repeated_until_it_arrives(server: Server, api: Api, clock: ManualClock) -> None:
+    server.answer("PATCH", PATH, Cut(), Answer())
+    statuses = PolicyStatuses(api, clock)
+    statuses.start()
+    statuses.put({"default": {"observedGeneration": 3}})
+    await until(lambda: clock.sleeping == 1)
+    await clock.advance(0.5)
+    await until(lambda: statuses.statistics()["waiting"] == 0)
+    await statuses.stop()
+    assert [request.body for request in server.requests] == [{"status": {"observedGeneration": 3}}] * 2
+    assert server.requests[0].headers["Content-Type"] == "application/merge-patch+json"
