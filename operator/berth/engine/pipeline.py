@@ -178,7 +178,7 @@ class Pipeline:
 
     def best(self, ranking: Ranking, table: NodeTable) -> NDArray[np.intp]:
         """The rows that share the highest total, in the order of their names."""
-        winners = ranking.rows[ranking.totals == ranking.totals.max()]
+        winners: NDArray[np.intp] = ranking.rows[ranking.totals == ranking.totals.max()]
         if len(winners) == 1:
             return winners
         is_best = np.zeros(table.capacity, dtype=np.bool_)
