@@ -97,7 +97,8 @@ class Credentials:
         except ConfigException as error:
             raise CredentialsError(f"kubeconfig {paths}: {error}{self._hint()}") from error
         except (OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError, yaml.YAMLError) as error:
-            raise CredentialsError(f"kubeconfig {paths} cannot be read: {str(error) or type(error).__name__}") from error
+            problem = str(error) or type(error).__name__
+            raise CredentialsError(f"kubeconfig {paths} cannot be read: {problem}") from error
 
     def _hint(self) -> str:
         if self._source.context is None:
