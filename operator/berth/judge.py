@@ -9,6 +9,7 @@ A case that needs something which this version cannot judge is answered with `er
 """
 
 import copy
+import gzip
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +22,7 @@ from berth.engine.plugin import Plugin, Query
 from berth.engine.plugins.unsupported import Unsupported
 from berth.engine.state import State
 from berth.engine.verdict import Code
-from berth.model import InvalidObject, Pod, parse_pod
+from berth.model import KIND, InvalidObject, Pod, parse, parse_pod
 from berth.policy import PolicyError, import_configuration, load_policy
 from berth.scheduler.cache import Cache
 
@@ -33,7 +34,7 @@ class CannotJudge(Exception):
 
 
 def run_judge(path: str | None, out: TextIO, seed: int = 0) -> int:
-    """Judges the cases of a file, or of standard input, to `out`; 0 if every case got a verdict, else 1."""
+    """Judges the cases of a file (.gz too), or of standard input, to `out`; 0 if every case got a verdict, else 1."""
     failed = judged = 0
     with _lines(path) as lines:
         for verdict in judge_lines(lines, seed):
@@ -50,7 +51,7 @@ def _lines(path: str | None) -> Iterator[Iterable[str]]:
     if path is None or path == "-":
         yield sys.stdin
         return
-    with open(path, encoding="utf-8") as file:
+    with gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz") else open(path, encoding="utf-8") as file:
         yield file
 
 
@@ -58,24 +59,24 @@ def judge_lines(lines: Iterable[str], seed: int = 0) -> Iterator[Json]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        case: Any = None
         try:
             case = json.loads(line)
-            yield judge(case, seed)
+        except ValueError as error:
+            case = {"error": f"line {number} is not JSON: {error}"}
+        if not isinstance(case, dict):
+            case = {"error": f"line {number} is not a case: a case is a JSON object"}
+        try:
+            yield case if "error" in case else judge(case, seed)
         except (CannotJudge, InvalidObject, PolicyError) as error:
             yield {"id": case.get("id"), "error": str(error)}
-        except ValueError as error:
-            yield {"id": None, "error": f"line {number} is not a case: {error}"}
 
 
-def judge(case: Any, seed: int = 0) -> Json:
+def judge(case: Json, seed: int = 0) -> Json:
     """The verdict on one case."""
-    if not isinstance(case, Mapping):
-        raise ValueError("must be a JSON object")
     pipeline = _pipeline(case.get("config"))
     cache = Cache()
     pod = parse_pod(case.get("pod") or {})
-    for kind, gone, body in history(case.get("objects") or [], Random(f"{seed}/{case.get('id')}")):
+    for kind, gone, body in history(_objects(case), Random(f"{seed}/{case.get('id')}")):
         (cache.remove if gone else cache.observe)(kind, body)
     for problem in cache.invalid.values():
         raise problem
@@ -90,6 +91,19 @@ def _pipeline(config: Any) -> Pipeline:
     if imported.errors:
         raise CannotJudge("; ".join(map(str, imported.errors)))
     return load_policy(imported.manifests[0]).pipeline
+
+
+def _objects(case: Json) -> list[Json]:
+    """The case's objects, each of a known kind and readable."""
+    objects = case.get("objects") or []
+    if not isinstance(objects, list):
+        raise CannotJudge("objects: must be a list")
+    for index, body in enumerate(objects):
+        kind = str(body.get("kind")) if isinstance(body, dict) else None
+        if kind is None or kind not in KIND:
+            raise CannotJudge(f"objects[{index}].kind: {kind!r} is not one of {', '.join(sorted(KIND))}")
+        parse(kind, body)
+    return objects
 
 
 # --- the objects as a cluster would tell of them
@@ -131,8 +145,7 @@ def _otherwise(body: Json, random: Random) -> Json:
     older["metadata"]["labels"] = {"before": "yes", "disk": random.choice(["ssd", "hdd"])}
     if body["kind"] == "Node":
         older["spec"] = {"taints": [{"key": "before", "effect": "NoSchedule"}]}
-        older.get("status", {}).pop("images", None)
-        older["status"]["allocatable"] = {"cpu": "1", "memory": "1Gi", "pods": "1", "example.com/old": "1"}
+        older["status"] = {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "1", "example.com/old": "1"}}
     if body["kind"] == "Pod":
         older.pop("status", None)
         for container in older["spec"]["containers"]:

@@ -254,3 +254,32 @@ def test_ignored_resources_are_not_looked_at():
     assert isinstance(decide("NodeResourcesFit", NODES, pod, {"ignoredResourceGroups": ["example.com"]}), Placement)
     cpu = make_pod("p", cpu="99")
     assert isinstance(decide("NodeResourcesFit", NODES, cpu, {"ignoredResources": ["cpu"]}), Diagnosis)
+
+
+def test_a_node_that_is_short_of_one_of_many_resources_is_refused_with_its_name():
+    names = [f"example.com/r{number:02}" for number in range(80)]
+    nodes = [
+        make_node("all", extended=dict.fromkeys(names, 1)),
+        make_node("most", extended=dict.fromkeys(names[:-1], 1)),
+    ]
+    pod = make_pod("p", requests=dict.fromkeys(names, "1"))
+    assert decide("NodeResourcesFit", nodes, pod) == Placement("all", 2, 1)
+    assert decide("NodeResourcesFit", nodes[1:], pod).message == (
+        "0/1 nodes are available: 1 Insufficient example.com/r79."
+    )
+
+
+def test_the_first_claim_that_keeps_a_pod_from_a_node_gives_the_reason():
+    pod = make_pod("p", volumes=[{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in ("near", "lost")])
+    objects = [*NODES, claim("near", volume="pv1"), volume("pv1", "z2"), claim("lost", volume="nowhere")]
+    assert decide("VolumeBinding", objects, pod).message == (
+        "0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, "
+        "1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)."
+    )
+
+
+def test_each_pod_is_told_about_its_own_claims():
+    made = Pipeline([make_plugin("VolumeBinding", {}, "filter")], [])
+    state = state_of(NODES)
+    for name in ("one", "two"):
+        assert f'"{name}" not found' in made.decide(parse_pod(pod_with_claim(name)), state, Random(0)).message

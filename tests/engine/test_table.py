@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from berth.engine.columns import as_int64
 from berth.engine.selection import match_term
 from berth.engine.table import MEMORY, PODS, NodeTable
 from berth.model import NodeSelectorTerm, Requirement, parse_node, parse_pod
@@ -51,17 +50,43 @@ def test_a_resource_that_a_node_no_longer_has_is_gone_from_its_row():
 def test_host_ports_that_nobody_holds_any_more_take_no_memory():
     table = NodeTable()
     table.add_pod(parse_pod(make_pod("p", ports=[{"containerPort": 80, "hostPort": 80}])), "n")
-    assert len(table.ports.columns) == 1
+    assert len(table.ports) == 1
     table.remove_pod("pod-default-p")
-    assert len(table.ports.columns) == 0
+    assert len(table.ports) == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("5", 5), ("-5", -5), ("+5", 5), ("", None), ("5 ", None), ("1_0", None), ("٣", None), (str(2**63), None)],
-)
-def test_integers_in_labels_are_read_as_go_reads_them(text, number):
-    assert as_int64(text) == number
+def test_taint_sets_that_no_node_has_any_more_take_no_memory():
+    table = NodeTable()
+    for second in range(1000):  # as an autoscaler does, which writes the time into a taint's value
+        table.set_node(parse_node(make_node("n", taints=[("candidate", str(second), "PreferNoSchedule")])))
+    assert len(table.taints_of) <= 3
+    table.remove_node("n")
+    assert table.statistics()["taint_sets"] == 1
+    assert not any(table.taints_of)
+
+
+def test_label_values_of_nodes_of_the_past_take_no_memory():
+    table = NodeTable()
+    for number in range(1000):
+        table.set_node(parse_node(make_node(f"n{number}", labels={"kubernetes.io/hostname": f"n{number}"})))
+        _, vocabulary = table.label("kubernetes.io/hostname")
+        table.remove_node(f"n{number}")
+    assert len(vocabulary.ids) < 100
+
+
+def test_columns_that_nobody_has_asked_for_lately_take_no_memory_and_come_back_right():
+    table = NodeTable()
+    table.set_node(parse_node(make_node("n", images={"app:1": 7}, labels={"disk": "ssd"})))
+    assert table.image("app:1")[0] == 7
+    assert table.label("disk")[0][0] == 0
+    for number in range(2000):
+        table.image(f"other:{number}")
+        table.label(f"key-{number}")
+    statistics = table.statistics()
+    assert (statistics["image_columns"], statistics["label_columns"]) == (512, 512)
+    assert table.image("app:1")[0] == 7
+    ids, vocabulary = table.label("disk")
+    assert ids[0] == vocabulary.ids["ssd"]
 
 
 class TableMachine(RuleBasedStateMachine):
@@ -152,7 +177,7 @@ class TableMachine(RuleBasedStateMachine):
                 bool(table.unschedulable[row]),
                 values.get(int(disk[row])),
                 int(table.image("app:1")[row]),
-                {port for port, counts in table.ports.columns.items() if counts[row]},
+                table.ports.held_on(int(row)),
             )
         assert sorted(by_name) == list(by_name)
         return by_name

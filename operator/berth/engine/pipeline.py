@@ -6,15 +6,16 @@ A decision is a function of (state, pod, random stream): nothing is awaited, not
 node is taken without scoring. Where none is feasible the diagnosis counts each node under the first plugin that turned
 it away, in the pipeline's order, and says it in the words that users of kube-scheduler know.
 
-Pods of one signature share a Query; what `static` plugins said of it is kept until a node's labels, taints, images or
-spec change.
+What plugins said that hangs only on a part of the pod and on nodes' labels, taints, images and spec is kept until one
+of those changes, and shared by all pods that are alike in that part.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,10 @@ from berth.engine.table import NodeTable
 from berth.engine.verdict import BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts
 from berth.model import Pod
 
+T = TypeVar("T")
+
 NO_NODES = "no nodes available to schedule pods"
-_KEPT_QUERIES = 2048
+_KEPT_ANSWERS = 512
 
 
 class TieBreak(StrEnum):
@@ -95,13 +98,14 @@ class Pipeline:
         self.scores = tuple(scores)
         self.tie_break = tie_break
         self._turn = 0
-        self._queries: OrderedDict[object, Query] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int, Hashable], Any] = OrderedDict()
+        self._kept_of: tuple[NodeTable | None, int] = (None, 0)
 
     def decide(self, pod: Pod, state: State, random: Random) -> Placement | Diagnosis:
         table = state.table
         if not len(table):
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
-        query = self.query(pod, table)
+        query = Query(pod, table)
         survey = self.survey(query, state)
         if survey.stopped_by is not None or not survey.fits.any():
             return diagnose(survey, len(table))
@@ -111,19 +115,20 @@ class Pipeline:
         best = self.best(self.rank(query, state, feasible), table)
         return Placement(table.name(self._choose(best, random)), len(survey.fits), len(feasible))
 
-    def query(self, pod: Pod, table: NodeTable) -> Query:
-        """The query that pods of this signature share, with nothing kept in it that has aged."""
-        query = self._queries.get(pod.signature)
-        if query is None:
-            query = self._queries[pod.signature] = Query(pod, table)
-            if len(self._queries) > _KEPT_QUERIES:
-                self._queries.popitem(last=False)
+    def _keep(self, point: str, index: int, key: Hashable, state: State, ask: Callable[[], T]) -> T:
+        """What was answered for this key while the nodes were as they are now, or else what `ask` answers."""
+        table, version = self._kept_of
+        if table is not state.table or version != state.table.static_version:
+            self._kept.clear()
+            self._kept_of = (state.table, state.table.static_version)
+        if (point, index, key) in self._kept:
+            self._kept.move_to_end((point, index, key))
         else:
-            self._queries.move_to_end(pod.signature)
-        if query.static_version != table.static_version:
-            query.kept.clear()
-            query.static_version = table.static_version
-        return query
+            self._kept[point, index, key] = ask()
+            if len(self._kept) > _KEPT_ANSWERS:
+                self._kept.popitem(last=False)
+        kept: T = self._kept[point, index, key]
+        return kept
 
     # --- filters -----------------------------------------------------------------------------------------------------
 
@@ -145,12 +150,10 @@ class Pipeline:
         return Survey(rows, fits, tuple(opinions), None)
 
     def _judged(self, index: int, plugin: Plugin, query: Query, state: State, rows: Rows) -> Verdicts:
-        if not plugin.static or rows is not state.table.rows:
+        key = plugin.static_key(query.pod)
+        if key is None or rows is not state.table.rows:
             return plugin.filter(query, state, rows)
-        kept: Verdicts | None = query.kept.get(("filter", index))
-        if kept is None:
-            kept = query.kept["filter", index] = plugin.filter(query, state, rows)
-        return kept
+        return self._keep("filter", index, key, state, lambda: plugin.filter(query, state, rows))
 
     # --- scores ------------------------------------------------------------------------------------------------------
 
@@ -168,13 +171,11 @@ class Pipeline:
         return Ranking(feasible, tuple(columns), totals)
 
     def _scored(self, index: int, plugin: Plugin, query: Query, state: State, rows: Rows) -> Int64Column:
-        if not plugin.static:
+        key = plugin.static_key(query.pod)
+        if key is None:
             return plugin.score(query, state, rows)
-        kept: Int64Column | None = query.kept.get(("score", index))
-        if kept is None:
-            everywhere = slice(0, state.table.capacity)
-            kept = query.kept["score", index] = plugin.score(query, state, everywhere)
-        return kept[rows]
+        everywhere = slice(0, state.table.capacity)
+        return self._keep("score", index, key, state, lambda: plugin.score(query, state, everywhere))[rows]
 
     def best(self, ranking: Ranking, table: NodeTable) -> NDArray[np.intp]:
         """The rows that share the highest total, in the order of their names."""

@@ -9,12 +9,13 @@ nothing that it is given, and answers alike when asked alike. It never raises fo
     score(query, state, rows)       a number for each row, any scale
     normalize(scores)               the same on 0..100, over the feasible nodes
 
-`static` says that its answers hang on the pod's signature and on `table.static_version` only, so that they can be kept
-for the next pod of the same signature. `node_local` says that the verdict on a node hangs on nothing but that node (and
-objects that are not nodes or pods): leaving other nodes out does not change it.
+`static_key` names what of a pod its answers hang on, where they hang on nothing else but what `table.static_version`
+counts (labels, taints, images and spec of nodes): they are kept for the next pod of the same key. `node_local` says
+that the verdict on a node hangs on nothing but that node (and objects that are not nodes or pods): leaving other nodes
+out does not change it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,30 +39,31 @@ class BadArgument(ValueError):
 
 
 class Query:
-    """A pod as the columns see it; shared by all pods of one signature."""
+    """A pod as the columns see it; `requests` are (index of the resource, amount, name)."""
 
-    __slots__ = ("kept", "pod", "requests", "static_version")
+    __slots__ = ("pod", "requests")
 
     def __init__(self, pod: Pod, table: NodeTable) -> None:
         self.pod = pod
         self.requests: tuple[tuple[int, int, str], ...] = tuple(
             (table.resource(name), amount, name) for name, amount in pod.requests.items()
         )
-        self.static_version = -1
-        self.kept: dict[tuple[str, int], Any] = {}
 
 
 class Plugin:
     name: ClassVar[str]
     filters: ClassVar[bool] = False
     scores: ClassVar[bool] = False
-    static: ClassVar[bool] = False
     node_local: ClassVar[bool] = True
     wakes_on: ClassVar[frozenset[Event]] = frozenset()
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         """Reads the arguments, or raises BadArgument."""
         refuse_unknown(args)
+
+    def static_key(self, pod: Pod) -> Hashable | None:
+        """None: the answers hang on more."""
+        return None
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         return PROCEED

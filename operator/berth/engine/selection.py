@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from berth.engine.columns import as_int64
 from berth.engine.table import NodeTable
 from berth.engine.verdict import BoolColumn
-from berth.model import NodeSelector, NodeSelectorTerm, Requirement
+from berth.model import NodeSelector, NodeSelectorTerm, Requirement, parse_int64
 
 
 def match_selector(table: NodeTable, selector: NodeSelector) -> BoolColumn:
@@ -40,7 +39,7 @@ def match_label(table: NodeTable, requirement: Requirement) -> BoolColumn:
             wanted[[vocabulary.ids[value] for value in requirement.values if value in vocabulary.ids]] = True
             return wanted[ids] if requirement.operator == "In" else ~wanted[ids]
         case "Gt" | "Lt":
-            bound = as_int64(requirement.values[0])
+            bound = parse_int64(requirement.values[0])
             if bound is None:
                 return np.zeros(table.capacity, dtype=np.bool_)
             return vocabulary.compared(bound, greater=requirement.operator == "Gt")[ids]

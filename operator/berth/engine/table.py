@@ -23,13 +23,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.columns import LazyColumns, RowCounts, Vocabulary, grown
-from berth.engine.verdict import BoolColumn, Int64Column, Rows
-from berth.model import HostPort, Node, Pod, PodTerm, Taint
+from berth.engine.columns import Interner, LazyColumns, Vocabulary, grown
+from berth.engine.ports import PortIndex
+from berth.engine.verdict import Int64Column, Rows
+from berth.model import Node, Pod, PodTerm, Taint
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = range(4)
 _FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
 _FIRST_ROWS = 64
+_SPARE_VALUES = 64
 
 
 @dataclass(slots=True)
@@ -50,7 +52,7 @@ class NodeTable:
         self.taint_sets = np.zeros(_FIRST_ROWS, dtype=np.int64)
         self.unschedulable = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self.static_version = 0
-        self.ports: RowCounts[HostPort] = RowCounts(_FIRST_ROWS)
+        self.ports = PortIndex()
         self.anti_affinity_terms: Counter[PodTerm] = Counter()  # required ones, of placed pods
         self.scoring_terms: Counter[PodTerm] = Counter()  # every other affinity term of placed pods
         self._slots: list[_Row | None] = []
@@ -58,10 +60,11 @@ class NodeTable:
         self._row_of: dict[str, int] = {}
         self._row_of_pod: dict[str, int] = {}
         self._known_rows: set[int] = set()
-        self._taints: dict[tuple[Taint, ...], int] = {(): 0}
-        self._taints_by_id: list[tuple[Taint, ...]] = [()]
+        self._taints: Interner[tuple[Taint, ...]] = Interner(())
         self._vocabularies: dict[str, Vocabulary] = {}
-        self._labels: LazyColumns[str] = LazyColumns(self._label_id)
+        self._labels: LazyColumns[str] = LazyColumns(
+            self._label_id, on_forget=lambda key: self._vocabularies.pop(key, None)
+        )
         self._images: LazyColumns[str] = LazyColumns(lambda node, image: node.images.get(image, -1))
         self._rows: Rows | None = None
         self._rows_by_name: NDArray[np.intp] | None = None
@@ -87,6 +90,7 @@ class NodeTable:
         self._known_rows.discard(row)
         self._forget_row_order()
         self.allocatable[:, row] = 0
+        self._taints.release(int(self.taint_sets[row]))
         self.taint_sets[row] = 0
         self.unschedulable[row] = False
         self._labels.set_row(row, None)
@@ -170,7 +174,10 @@ class NodeTable:
 
     def label(self, key: str) -> tuple[Int64Column, Vocabulary]:
         """int64[rows] of value ids (-1: the node has no such label), and the vocabulary they come from."""
-        vocabulary = self._vocabularies.setdefault(key, Vocabulary())
+        vocabulary = self._vocabularies.get(key)
+        if vocabulary is None or len(vocabulary.ids) > 2 * len(self) + _SPARE_VALUES:
+            self._labels.forget(key)  # new, or full of values that only nodes of the past had
+            vocabulary = self._vocabularies[key] = Vocabulary()
         return self._labels.column(key, self._numbered_nodes(), self.capacity), vocabulary
 
     def image(self, name: str) -> Int64Column:
@@ -179,8 +186,8 @@ class NodeTable:
 
     @property
     def taints_of(self) -> list[tuple[Taint, ...]]:
-        """The distinct taint sets, by id."""
-        return self._taints_by_id
+        """The distinct taint sets, by id; an id that no node has stands for no taints."""
+        return self._taints.values
 
     def statistics(self) -> dict[str, int]:
         return {
@@ -190,7 +197,7 @@ class NodeTable:
             "resources": len(self.resource_index),
             "label_columns": len(self._labels),
             "image_columns": len(self._images),
-            "taint_sets": len(self._taints_by_id),
+            "taint_sets": len(self._taints),
         }
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -226,7 +233,6 @@ class NodeTable:
         self.unschedulable = np.concatenate([self.unschedulable, np.zeros(rows - len(self.unschedulable), np.bool_)])
         for columns in (self._labels, self._images):
             columns.grow(rows)
-        self.ports.grow(rows)
 
     def _release_if_empty(self, row: int) -> None:
         slot = self._slot(row)
@@ -249,18 +255,13 @@ class NodeTable:
             return
         self.static_version += 1
         self.unschedulable[row] = node.unschedulable
-        self.taint_sets[row] = self._taint_set(node.taints)
+        if before is None or before.taints != node.taints:
+            self._taints.release(int(self.taint_sets[row]))
+            self.taint_sets[row] = self._taints.use(node.taints)
         if before is None or before.labels != node.labels:
             self._labels.set_row(row, node)
         if before is None or before.images != node.images:
             self._images.set_row(row, node)
-
-    def _taint_set(self, taints: tuple[Taint, ...]) -> int:
-        known = self._taints.get(taints)
-        if known is None:
-            known = self._taints[taints] = len(self._taints_by_id)
-            self._taints_by_id.append(taints)
-        return known
 
     def _label_id(self, node: Node, key: str) -> int:
         value = node.labels.get(key)
@@ -290,9 +291,3 @@ def _count(terms: Counter[PodTerm], of: tuple[PodTerm, ...], sign: int) -> None:
 
 def _same_static(a: Node, b: Node) -> bool:
     return a.labels == b.labels and a.taints == b.taints and a.unschedulable == b.unschedulable and a.images == b.images
-
-
-def bool_column(rows: Rows) -> BoolColumn:
-    """A column of False for the rows asked about."""
-    size = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-    return np.zeros(size, dtype=np.bool_)

@@ -4,11 +4,14 @@ score: each image on the node counts size * (nodes that have it / all nodes), cu
 23 MiB (0) and 1000 MiB for each container (100). An image used twice counts twice.
 """
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from berth.engine.plugin import MAX_SCORE, Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import Int64Column, Rows
+from berth.model import Pod
 
 MEBIBYTE = 1024 * 1024
 LOWEST_BYTES = 23 * MEBIBYTE
@@ -18,8 +21,10 @@ HIGHEST_BYTES_A_CONTAINER = 1000 * MEBIBYTE
 class ImageLocality(Plugin):
     name = "ImageLocality"
     scores = True
-    static = True
     node_local = False
+
+    def static_key(self, pod: Pod) -> Hashable:
+        return pod.images, pod.container_count
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         table = state.table

@@ -7,7 +7,7 @@ Required terms that all name their nodes (matchFields metadata.name) leave only 
 Arguments: addedAffinity (a nodeAffinity that every pod gets besides its own).
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,6 @@ class NodeAffinity(Plugin):
     name = "NodeAffinity"
     filters = True
     scores = True
-    static = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_LABELS})
 
     def __init__(self, args: Mapping[str, Any]) -> None:
@@ -44,6 +43,10 @@ class NodeAffinity(Plugin):
                 self._added, self._added_preferred = build_node_affinity(added)
             except FieldError as error:
                 raise BadArgument(f"addedAffinity.{error.path}", error.problem) from error
+
+    def static_key(self, pod: Pod) -> Hashable:
+        selector = tuple(sorted(pod.node_selector.items())) if pod.node_selector else ()
+        return selector, pod.required_node_affinity, pod.preferred_node_affinity
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         pod = query.pod

@@ -1,11 +1,14 @@
 """NodeName: a pod that names its node in the spec goes there or nowhere."""
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from berth.engine.events import Event
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
+from berth.model import Pod
 
 REASON = "node(s) didn't match the requested node name"
 
@@ -13,8 +16,10 @@ REASON = "node(s) didn't match the requested node name"
 class NodeName(Plugin):
     name = "NodeName"
     filters = True
-    static = True
     wakes_on = frozenset({Event.NODE_ADDED})
+
+    def static_key(self, pod: Pod) -> Hashable:
+        return pod.node_name
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         return PROCEED if query.pod.node_name else SKIP

@@ -9,9 +9,11 @@ scoringStrategy (type, resources, requestedToCapacityRatio).
 """
 
 from collections.abc import Mapping
+from itertools import compress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from berth.engine.allocation import allocation, require_list
 from berth.engine.events import Event
@@ -19,7 +21,7 @@ from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.strategies import parse_strategy
 from berth.engine.table import PODS
-from berth.engine.verdict import Code, Int64Column, Rows, Verdicts
+from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts
 from berth.model import is_extended_resource
 
 TOO_MANY_PODS = "Too many pods"
@@ -43,17 +45,16 @@ class NodeResourcesFit(Plugin):
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         table = state.table
         wanted = [(PODS, 1, "pods")] + [want for want in query.requests if not self._ignores(want[2])]
-        have = [table.allocatable[index, rows] for index, _, _ in wanted]
-        causes = np.zeros(len(have[0]), dtype=np.int64)
-        beyond_help = np.zeros(len(have[0]), dtype=np.bool_)
-        for bit, (index, amount, _) in enumerate(wanted):
-            causes |= (amount > have[bit] - table.used[index, rows]).astype(np.int64) << bit
+        short, beyond_help = [], np.zeros(len(table.taint_sets[rows]), dtype=np.bool_)
+        for index, amount, _ in wanted:
+            have = table.allocatable[index, rows]
+            short.append(amount > have - table.used[index, rows])
             if index != PODS:
-                beyond_help |= amount > have[bit]
-        codes = (causes != 0).astype(np.int8) * np.int8(Code.UNSCHEDULABLE)
+                beyond_help |= amount > have
+        codes = np.logical_or.reduce(short).astype(np.int8) * np.int8(Code.UNSCHEDULABLE)
         codes[beyond_help] = Code.UNRESOLVABLE
-        reasons = tuple(TOO_MANY_PODS if index == PODS else f"Insufficient {name}" for index, _, name in wanted)
-        return Verdicts(codes, causes, lambda cause: tuple(r for bit, r in enumerate(reasons) if cause >> bit & 1))
+        reasons = [TOO_MANY_PODS if index == PODS else f"Insufficient {name}" for index, _, name in wanted]
+        return _explained(codes, short, reasons)
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         return self._score(allocation(query, state.table, rows, self._resources, with_defaults=True))
@@ -62,6 +63,19 @@ class NodeResourcesFit(Plugin):
         if not is_extended_resource(name):
             return False
         return name in self._ignored or name.split("/")[0] in self._ignored_groups
+
+
+def _explained(codes: NDArray[np.int8], short: list[BoolColumn], reasons: list[str]) -> Verdicts:
+    """With a bit for each resource as the cause; beyond 63 resources, the number of the combination."""
+    if len(short) < 64:
+        causes = np.zeros(len(codes), dtype=np.int64)
+        for bit, column in enumerate(short):
+            causes |= column.astype(np.int64) << bit
+        return Verdicts(codes, causes, lambda cause: tuple(r for bit, r in enumerate(reasons) if cause >> bit & 1))
+    combinations, numbers = np.unique(np.array(short), axis=1, return_inverse=True)
+    return Verdicts(
+        codes, numbers.astype(np.int64), lambda cause: tuple(compress(reasons, combinations[:, cause].tolist()))
+    )
 
 
 def _names(args: Mapping[str, Any], field: str) -> frozenset[str]:

@@ -1,10 +1,12 @@
 """NodeUnschedulable: cordoned nodes take only pods that tolerate the taint which cordoning stands for."""
 
+from collections.abc import Hashable
+
 from berth.engine.events import Event
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
-from berth.model import Taint
+from berth.model import Pod, Taint
 
 REASON = "node(s) were unschedulable"
 CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -13,8 +15,10 @@ CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 class NodeUnschedulable(Plugin):
     name = "NodeUnschedulable"
     filters = True
-    static = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
+
+    def static_key(self, pod: Pod) -> Hashable:
+        return pod.tolerations
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         refused = state.table.unschedulable[rows]

@@ -7,13 +7,15 @@ Only tolerations of effect PreferNoSchedule, or of every effect, count there.
 Judged once a distinct set of taints, then taken by row.
 """
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from berth.engine.events import Event
 from berth.engine.plugin import Plugin, Query, scale_to_highest
 from berth.engine.state import State
 from berth.engine.verdict import Code, Int64Column, Rows, Verdicts, refuse_where
-from berth.model import Taint, Toleration
+from berth.model import Pod, Taint, Toleration
 
 REASON = "node(s) had untolerated taint(s)"
 REFUSING = ("NoSchedule", "NoExecute")
@@ -24,8 +26,10 @@ class TaintToleration(Plugin):
     name = "TaintToleration"
     filters = True
     scores = True
-    static = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
+
+    def static_key(self, pod: Pod) -> Hashable:
+        return pod.tolerations
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         table, tolerations = state.table, query.pod.tolerations

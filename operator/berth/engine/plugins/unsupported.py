@@ -62,7 +62,7 @@ class VolumeRestrictions(Unsupported):
     def needs(self, pod: Pod, state: State) -> str | None:
         for volume in pod.volumes:
             if volume.source in EXCLUSIVE_DISKS:
-                return f"volume {volume.name} is a {volume.source}"
+                return f"pod has a volume of type {volume.source}"
             claim = state.claim(pod.namespace, volume.claim) if volume.claim else None
             if claim is not None and "ReadWriteOncePod" in claim.access_modes:
                 return f"claim {claim.name} has the access mode ReadWriteOncePod"
@@ -106,6 +106,8 @@ class PodTopologySpread(Unsupported):
         return "pod has topology spread constraints" if pod.spread_constraints else None
 
     def unscored(self, pod: Pod, state: State) -> str | None:
+        if pod.spread_constraints:
+            return "the spreading that the pod asks for"
         if next(state.services_of(pod), None) is not None:
             return "the default spreading over the pods of a service"
         for reference in pod.owners:
@@ -134,6 +136,8 @@ class InterPodAffinity(Unsupported):
         return None
 
     def unscored(self, pod: Pod, state: State) -> str | None:
+        if pod.pod_affinity.preferred or pod.pod_anti_affinity.preferred:
+            return "the affinity that the pod prefers"
         if any(_selects(term, pod, state) for term in state.table.scoring_terms):
             return "the affinity that placed pods have to it"
         return None

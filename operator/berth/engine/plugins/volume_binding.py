@@ -57,7 +57,7 @@ class VolumeBinding(Plugin):
         for claim in self._claims(query, state):
             volume = state.volume(claim.volume_name)
             if volume is None:
-                causes[:] = 2
+                causes[causes == 0] = 2
                 break
             if volume.node_affinity is not None:
                 causes[~match_selector(table, volume.node_affinity)] = 1
