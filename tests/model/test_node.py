@@ -51,6 +51,13 @@ def test_an_image_has_its_size_under_every_name_and_the_first_one_counts() -> No
     assert parse_node(body).images == {"a:v1": 5, "a@sha256:0": 5, "b:v1": 7}
 
 
+def test_what_the_api_server_does_not_look_at_does_not_cost_the_node() -> None:
+    body = make_node("n", images={"a:v1": -5})
+    body["status"]["conditions"].append({"status": "True"})
+    node = parse_node(body)
+    assert (node.images, node.conditions["Ready"]) == ({"a:v1": 0}, "True")
+
+
 @pytest.mark.parametrize(
     ("section", "field", "value", "path"),
     [
@@ -61,9 +68,9 @@ def test_an_image_has_its_size_under_every_name_and_the_first_one_counts() -> No
         ("spec", "taints", {}, "spec.taints"),
         ("status", "allocatable", {"cpu": "many"}, "status.allocatable.cpu"),
         ("status", "allocatable", {"pods": "-1"}, "status.allocatable.pods"),
-        ("status", "images", [{"names": ["a"], "sizeBytes": -1}], "status.images[0].sizeBytes"),
+        ("status", "images", [{"names": ["a"], "sizeBytes": "5"}], "status.images[0].sizeBytes"),
         ("status", "images", [{"names": [1]}], "status.images[0].names[0]"),
-        ("status", "conditions", [{"status": "True"}], "status.conditions[0].type"),
+        ("status", "conditions", [{"type": 1}], "status.conditions[0].type"),
         ("status", "declaredFeatures", "F", "status.declaredFeatures"),
     ],
 )

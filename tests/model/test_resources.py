@@ -155,6 +155,11 @@ def test_a_resized_container_takes_the_largest_of_asked_allocated_and_in_force()
     assert resized.requests == {"cpu": 2000, "memory": 2 * Gi, "ephemeral-storage": Gi}
 
 
+def test_a_status_below_zero_which_the_api_server_accepts_counts_for_nothing() -> None:
+    reports = [status(actuated=cpu("-5"), allocated={"cpu": "-1", "memory": "-1Gi"})]
+    assert pod(container(requests=cpu("1")), status={"containerStatuses": reports}).usage == {"cpu": 1000}
+
+
 def test_an_infeasible_resize_does_not_count() -> None:
     resized = pod(
         container(requests=cpu("8")),

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from berth.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
+from berth.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, build_node_affinity
+from berth.model.affinity import PREFERRED, REQUIRED
 from berth.model.fields import FieldError
 from berth.model.selectors import build_label_selector, build_node_selector, parse_int64
 
@@ -36,6 +37,8 @@ LABELS = {"app": "web", "gen": "5", "size": "x", "empty": ""}
         ("size", "Gt", ("1",), False),
         ("size", "Lt", ("1",), False),
         ("absent", "Gt", ("1",), False),
+        ("gen", "Gt", ("x",), False),
+        ("gen", "Lt", ("1.5",), False),
     ],
 )
 def test_each_operator(key: str, operator: str, values: tuple[str, ...], matches: bool) -> None:
@@ -103,6 +106,47 @@ def test_one_term_of_a_node_selector_is_enough() -> None:
     assert not selector.matches("n1", {"gen": "4"})
 
 
+@pytest.mark.parametrize("operator", ["Gt", "Lt"])
+@pytest.mark.parametrize("bound", ["abc", "1.5", "", "99999999999999999999"])
+def test_a_comparison_with_no_integer_matches_no_node_and_leaves_the_other_terms_alone(
+    operator: str, bound: str
+) -> None:
+    beyond = _term(_expression("gen", operator, [bound]))
+    assert not build_node_selector({"nodeSelectorTerms": [beyond]}).matches("n1", LABELS)
+    selector = build_node_selector({"nodeSelectorTerms": [beyond, _term(_expression("absent", "DoesNotExist", []))]})
+    assert selector.matches("n1", LABELS)
+
+
+@pytest.mark.parametrize(
+    ("affinity", "path"),
+    [
+        (
+            {
+                REQUIRED: {
+                    "nodeSelectorTerms": [{}, {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["x"]}]}]
+                }
+            },
+            f"{REQUIRED}.nodeSelectorTerms[1].matchExpressions[0].values",
+        ),
+        (
+            {
+                PREFERRED: [
+                    {
+                        "weight": 1,
+                        "preference": {"matchExpressions": [{"key": "a", "operator": "Lt", "values": ["1.5"]}]},
+                    }
+                ]
+            },
+            f"{PREFERRED}[0].preference.matchExpressions[0].values",
+        ),
+    ],
+)
+def test_a_comparison_with_no_integer_is_refused_in_a_configuration(affinity: Any, path: str) -> None:
+    with pytest.raises(FieldError) as refused:
+        build_node_affinity(affinity)
+    assert refused.value.path == path
+
+
 @pytest.mark.parametrize(("operator", "matches"), [("In", True), ("NotIn", False)])
 def test_a_node_is_selected_by_its_name(operator: str, matches: bool) -> None:
     field = _expression("metadata.name", operator, ["n1"])
@@ -135,7 +179,6 @@ def test_expressions_and_fields_of_a_term_must_both_match() -> None:
         ({"key": "a", "operator": "In", "values": "1"}, "values"),
         ({"key": "a", "operator": "In", "values": ["1", 1]}, "values[1]"),
         ({"key": "a", "operator": "Exists", "values": ["1"]}, "values"),
-        ({"key": "a", "operator": "Gt", "values": ["x"]}, "values"),
         ({"key": "a", "operator": "Lt", "values": ["1", "2"]}, "values"),
         ({"key": "a", "operator": "Gt"}, "values"),
     ],

@@ -108,5 +108,12 @@ def test_the_details_of_a_disk_are_part_of_it() -> None:
     assert replica(volumes=disks[0]).signature != replica(volumes=disks[1]).signature
 
 
+def test_namesakes_with_an_ephemeral_volume_differ_because_their_claims_do() -> None:
+    volumes = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
+    one, same, other = (replica("web-0", uid=uid, volumes=volumes).signature for uid in ("u1", "u1", "u2"))
+    assert one == same
+    assert one != other
+
+
 def test_a_signature_is_equal_to_nothing_else() -> None:
     assert replica().signature != "web"

@@ -54,6 +54,20 @@ def test_a_claim_is_read() -> None:
     assert (claim.selector, claim.volume_mode) == (selector_from_labels({"a": "b"}), "Filesystem")
 
 
+def test_a_claim_knows_the_owner_that_manages_it() -> None:
+    body = make_claim()
+    assert parse_claim(body).controller_uid == ""
+    body["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": "Pod", "name": "other", "uid": "u1"},
+        {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "u2", "controller": True},
+    ]
+    assert parse_claim(body).controller_uid == "u2"
+
+
+def test_a_volume_kept_for_half_a_claim_is_kept_for_it() -> None:
+    assert parse_volume(make_volume(claimRef={"name": "c"})).claim_ref == ClaimReference("", "c", "")
+
+
 def test_a_claim_without_a_class_differs_from_one_that_asks_for_none() -> None:
     assert parse_claim(make_claim()).storage_class is None
     assert parse_claim(make_claim(storageClassName="")).storage_class == ""
@@ -112,6 +126,11 @@ def test_csi_objects_are_read() -> None:
     assert not parse_csi_driver(make_object("CSIDriver", "a", spec={})).storage_capacity
 
 
+def test_a_largest_volume_below_zero_which_the_api_server_accepts_is_read() -> None:
+    body = make_object("CSIStorageCapacity", "x", namespace="default", storageClassName="fast", maximumVolumeSize="-1")
+    assert parse_csi_storage_capacity(body).maximum_volume_bytes == -1
+
+
 def test_a_storage_capacity_is_read() -> None:
     body = make_object("CSIStorageCapacity", "x", namespace="default", storageClassName="fast", capacity="1Gi")
     body["nodeTopology"] = {"matchLabels": {"zone": "z1"}}
@@ -127,7 +146,7 @@ def test_a_storage_capacity_is_read() -> None:
         (parse_claim, make_claim(storageClassName=1), "spec.storageClassName"),
         (parse_volume, make_volume(capacity={"storage": "-1"}), "spec.capacity.storage"),
         (parse_volume, make_volume(csi={"driver": 1}), "spec.csi.driver"),
-        (parse_volume, make_volume(claimRef={"name": "c"}), "spec.claimRef.namespace"),
+        (parse_volume, make_volume(claimRef={"name": 1}), "spec.claimRef.name"),
         (parse_storage_class, make_object("StorageClass", "s"), "provisioner"),
         (
             parse_storage_class,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from berth.model import Pod
 from scheduler.house import House, running
 from scheduler.memory_cluster import Fault, Hang, Refusal
 from support.builders import make_node, make_pod
@@ -23,6 +24,9 @@ async def test_a_refused_bind_frees_the_room_and_tries_again_after_a_backoff() -
         await house.go()
         assert used_millicores(house, "a") == 0
         assert house.notes("web") == ['binding rejected: pods "web" is forbidden: no permission']
+        assert [(event.type, event.reason, event.action) for _, event in house.cluster.events] == [
+            ("Warning", "FailedScheduling", "Scheduling")
+        ]
         assert house.cluster.conditions["pod-default-web"][0] == "SchedulerError"
         assert house.scheduler.statistics()["queue"]["backoff"] == 1
         del house.cluster.faults["web"]
@@ -39,14 +43,54 @@ async def test_the_room_of_a_refused_bind_is_news_for_others() -> None:
         assert house.cluster.node_of("second") == "a"
 
 
-async def test_a_pod_that_the_api_server_does_not_have_is_not_tried_again() -> None:
+async def test_a_pod_that_the_api_server_does_not_have_is_tried_with_growing_pauses_until_the_watch_tells() -> None:
     async with running() as house:
         house.write(make_node("a", cpu="1"), make_pod("web", cpu="1"))
-        house.cluster.objects["Pod"].clear()
+        body = house.cluster.objects["Pod"].pop("default/web")
         await house.pass_time(20)
-        assert outcomes(house) == {"gone": 1}
+        assert outcomes(house) == {"gone": 5}  # at 0, 1, 3, 7 and 15 s
         assert used_millicores(house, "a") == 0
+        assert house.notes("web") == []
+        house.scheduler.remove("Pod", body)
+        await house.pass_time(60)
+        assert outcomes(house) == {"gone": 5}
         assert sum(house.scheduler.statistics()["queue"].values()) == 0
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Refusal(404, "404 page not found"),
+        Refusal(409, "Precondition failed: UID in precondition: pod-default-web, UID in object meta: "),
+    ],
+)
+async def test_a_pod_that_the_answer_to_a_bind_denies_wrongly_is_bound_later(refusal: Refusal) -> None:
+    async with running() as house:
+        house.cluster.faults["web"] = refusal
+        house.write(make_node("a", cpu="1"), make_pod("web", cpu="1"))
+        await house.go()
+        assert house.scheduler.statistics()["queue"]["backoff"] == 1
+        del house.cluster.faults["web"]
+        await house.pass_time(1)
+        assert house.cluster.node_of("web") == "a"
+        assert outcomes(house) == {"gone": 1, "bound": 1}
+
+
+async def test_a_pod_that_a_read_denies_wrongly_is_bound_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running() as house:
+
+        async def read_nothing(pod: Pod) -> None:
+            house.cluster.reads.append(pod.name)
+
+        monkeypatch.setattr(house.cluster, "read_pod", read_nothing)
+        house.cluster.faults["web"] = Fault.CUT_BEFORE
+        house.write(make_node("a", cpu="1"), make_pod("web", cpu="1"))
+        await house.go()
+        assert house.cluster.reads == ["web"]
+        del house.cluster.faults["web"]
+        await house.pass_time(1)
+        assert house.cluster.node_of("web") == "a"
+        assert outcomes(house) == {"unknown": 1, "gone": 1, "bound": 1}
 
 
 async def test_a_namesake_is_not_bound_in_the_place_of_a_deleted_pod() -> None:

@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from berth.engine.events import Event
+from berth.engine.pipeline import Diagnosis
 from berth.model import Pod, parse_pod
-from berth.scheduler import Cache
+from berth.policy.book import PolicyBook
+from berth.scheduler import Cache, Random
+from scheduler.virtual_clock import START
 from support.builders import make_node, make_pod
 
 Body = dict[str, Any]
@@ -218,13 +221,54 @@ def test_a_bound_pod_that_makes_no_sense_any_more_keeps_its_room(cache: Cache) -
     assert not cache.invalid
 
 
+def test_a_bound_pod_that_never_made_sense_takes_the_room_that_can_be_read_and_a_pods_slot(cache: Cache) -> None:
+    senseless = make_pod("web", node="a", cpu="1", memory="1x", ports=[80], tolerations=[{"operator": "Is"}])
+    assert cache.observe("Pod", senseless) == ROOM_TAKEN
+    [pod] = cache.state.table.pods_on("a").values()
+    assert (pod.usage, len(pod.host_ports)) == ({"cpu": 1000}, 1)
+    assert "requests.memory" in str(cache.invalid["Pod", "default/web"])
+    assert not cache.pending
+    assert not cache.unreadable
+    assert cache.remove("Pod", make_pod("web")) == ROOM_FREED
+
+
+def test_room_is_found_beside_a_bound_pod_that_makes_no_sense_only_as_far_as_there_is_some(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", node="a", cpu="3", tolerations=[{"operator": "Is"}]))
+    cache.observe("Pod", make_pod("db", node="b", cpu="3", resourceClaims=[{}]))
+    pipeline = PolicyBook(now=lambda: START).for_scheduler("berth")
+    assert pipeline is not None
+    verdict = pipeline.pipeline.decide(parse_pod(make_pod("next", cpu="2")), cache.state, Random(0))
+    assert isinstance(verdict, Diagnosis)
+    assert "2 Insufficient cpu" in verdict.message
+
+
+def test_a_bound_pod_that_makes_no_sense_and_grows_takes_more_and_does_not_shrink(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", node="a", cpu="2"))
+    cache.observe("Pod", make_pod("web", node="a", cpu="3", tolerations=[{"operator": "Is"}]))
+    assert used_millicores(cache, "a") == 3000
+    assert cache.observe("Pod", make_pod("web", node="a", cpu="1", tolerations=[{"operator": "Is"}])) == NO_NEWS
+    assert used_millicores(cache, "a") == 3000
+    assert cache.observe("Pod", make_pod("web", node="a", cpu="1")) == {Event.POD_SHRUNK}
+    assert used_millicores(cache, "a") == 1000
+
+
+def test_a_pod_without_a_uid_costs_nobody_the_room_he_has(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", node="a", cpu="1"))
+    body = make_pod("web", node="a", cpu="1x")
+    del body["metadata"]["uid"]
+    assert cache.observe("Pod", body) == NO_NEWS
+    assert used_millicores(cache, "a") == 1000
+
+
 def test_a_pending_pod_that_makes_no_sense_is_left_out_until_it_does(cache: Cache) -> None:
     cache.observe("Pod", make_pod("web", cpu="1"))
     cache.observe("Pod", make_pod("web", cpu="1x"))
     assert not cache.pending
     assert dict(cache.known("Pod")) == {"pod-default-web": "default/web"}
+    assert list(cache.unreadable) == ["pod-default-web"]
     cache.observe("Pod", make_pod("web", cpu="2"))
     assert list(cache.pending) == ["pod-default-web"]
+    assert not cache.unreadable
     assert not cache.invalid
 
 

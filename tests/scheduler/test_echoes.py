@@ -48,6 +48,26 @@ async def test_an_assumed_pod_that_is_gone_frees_its_room_although_the_watch_is_
         assert len(house.cache.state.table.pods_on("a")) == 0
 
 
+async def test_an_acknowledged_bind_whose_pod_a_read_denies_wrongly_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running() as house:
+
+        async def read_nothing(pod: Pod) -> None:
+            house.cluster.reads.append(pod.name)
+
+        house.write(make_node("a", cpu="1"), make_pod("web", cpu="1"))
+        with monkeypatch.context() as patched:
+            patched.setattr(house.cluster, "read_pod", read_nothing)
+            await house.clock.advance(30)
+        assert house.cluster.reads == ["web"]
+        assert house.queue.part_of("pod-default-web") == "backoff"
+        await house.clock.advance(1)  # the bind is refused, as the pod is bound, and a read tells where
+        assert len(house.cache.state.table.pods_on("a")) == 1
+        assert house.cluster.bound == [("pod-default-web", "a")]
+        assert sum(house.scheduler.statistics()["queue"].values()) == 0
+
+
 async def test_an_assumed_pod_never_expires_while_it_cannot_be_read() -> None:
     async with running() as house:
         house.cluster.reads_fail = True

@@ -11,8 +11,10 @@ from scheduler.house import House, running
 from scheduler.memory_cluster import Fault, Hang, Refusal
 from support.builders import make_node, make_pod
 
+CORES = {"a": 1, "b": 2, "c": 4}  # a node that came back smaller would be too full by no fault of ours
 PODS = tuple(f"p{number}" for number in range(8))
-FAULTS = (Fault.CUT_BEFORE, Fault.CUT_AFTER, Fault.BROKEN, Refusal(500, "no"), Refusal(409, "conflict"), "hang", None)
+REFUSALS = (Refusal(500, "no"), Refusal(409, "conflict"), Refusal(404, "page not found"))
+FAULTS = (Fault.CUT_BEFORE, Fault.CUT_AFTER, Fault.BROKEN, *REFUSALS, "hang", None)
 
 
 class Life:
@@ -45,8 +47,8 @@ class Life:
             self.cluster.delete("Pod", self.draw(st.sampled_from(sorted(self.cluster.objects["Pod"]))))
 
     def add_node(self) -> None:
-        name = self.draw(st.sampled_from(["a", "b", "c"]))
-        node = make_node(name, cpu=self.draw(st.sampled_from(["1", "2", "4"])))
+        name = self.draw(st.sampled_from(sorted(CORES)))
+        node = make_node(name, cpu=CORES[name])
         if name not in self.cluster.objects["Node"]:
             self.generation += 1
             node["metadata"]["uid"] = f"{name}-{self.generation}"

@@ -273,7 +273,7 @@ async def test_a_pod_that_comes_back_without_a_node_waits_out_its_backoff(queue:
     item = await queue.pop()
     queue.done(uid("web"))
     async with popping(queue) as popped:
-        queue.retry(item, item.pod)
+        queue.retry(item.pod, item.attempts)
         await settle()
         assert not popped.done()
         await clock.advance(1)
@@ -285,7 +285,7 @@ async def test_a_pod_that_is_back_already_is_not_there_twice(queue: Queue) -> No
     item = await queue.pop()
     queue.done(uid("web"))
     queue.add(pod("web"))
-    queue.retry(item, item.pod)
+    queue.retry(item.pod, item.attempts)
     assert sum(queue.statistics().values()) == 1
 
 
@@ -321,7 +321,7 @@ async def test_a_removed_pod_is_gone_from_every_part(queue: Queue, clock: Virtua
     for name in ("unschedulable", "backoff", "in-flight"):
         queue.remove(uid(name))
     assert sum(queue.statistics().values()) == 0
-    queue.wake_all()
+    queue.wake({Event.POLICY})
     async with popping(queue) as popped:
         await clock.advance(2 * FLUSH_SECONDS)
         assert not popped.done()

@@ -103,7 +103,7 @@ class QueueMachine(RuleBasedStateMachine):
     def come_back(self, data: st.DataObject) -> None:
         item = self.placed.pop(data.draw(st.sampled_from(sorted(self.placed))))
         self.pods[item.uid] = item.pod
-        self.queue.retry(item, item.pod)
+        self.queue.retry(item.pod, item.attempts)
 
     @precondition(lambda self: self.stale)
     @rule(error=st.booleans())

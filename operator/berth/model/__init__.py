@@ -21,6 +21,7 @@ from .node import Node, parse_node
 from .pod import OwnerReference, Pod, parse_pod
 from .quantity import parse_quantity, to_milli, to_value
 from .resources import is_counted_resource, is_extended_resource
+from .salvage import salvage_pod
 from .selectors import (
     LabelSelector,
     NodeSelector,
@@ -29,6 +30,7 @@ from .selectors import (
     Requirement,
     build_label_selector,
     build_node_selector,
+    parse_int64,
 )
 from .storage import (
     Claim,
@@ -110,6 +112,7 @@ __all__ = [
     "parse_csi_node",
     "parse_csi_storage_capacity",
     "parse_disruption_budget",
+    "parse_int64",
     "parse_namespace",
     "parse_node",
     "parse_pod",
@@ -120,6 +123,7 @@ __all__ = [
     "parse_stateful_set",
     "parse_storage_class",
     "parse_volume",
+    "salvage_pod",
     "to_milli",
     "to_value",
 ]

@@ -33,6 +33,7 @@ from .selectors import (
     build_node_selector,
     build_preferred_term,
     make_label_selector,
+    parse_int64,
     read_label_selector,
 )
 
@@ -110,7 +111,7 @@ def read_affinity(spec: Body, namespace: str, labels: Mapping[str, str]) -> Affi
         return _pod_affinity(body, namespace, labels)
 
     try:
-        required, preferred = read_optional(affinity, "nodeAffinity", build_node_affinity) or (None, ())
+        required, preferred = read_optional(affinity, "nodeAffinity", _node_affinity) or (None, ())
         return Affinity(
             required,
             preferred,
@@ -122,7 +123,22 @@ def read_affinity(spec: Body, namespace: str, labels: Mapping[str, str]) -> Affi
 
 
 def build_node_affinity(body: Body) -> tuple[NodeSelector | None, tuple[PreferredTerm, ...]]:
-    """A NodeAffinity: what is required (None: nothing) and what is preferred."""
+    """A NodeAffinity of somebody's configuration: what is required (None: nothing) and what is preferred.
+
+    A comparison with no integer, which in a pod matches nothing, is refused here.
+    """
+    required, preferred = _node_affinity(body)
+    terms = [(f"{REQUIRED}.nodeSelectorTerms[{i}]", t) for i, t in enumerate(required.terms if required else ())]
+    terms += [(f"{PREFERRED}[{i}].preference", p.term) for i, p in enumerate(preferred)]
+    for path, term in terms:
+        for index, requirement in enumerate(term.expressions):
+            if requirement.operator in ("Gt", "Lt") and parse_int64(requirement.values[0]) is None:
+                problem = f"must be exactly one integer with {requirement.operator}"
+                raise FieldError(f"{path}.matchExpressions[{index}].values", problem)
+    return required, preferred
+
+
+def _node_affinity(body: Body) -> tuple[NodeSelector | None, tuple[PreferredTerm, ...]]:
     return read_optional(body, REQUIRED, build_node_selector), read_list(body, PREFERRED, build_preferred_term)
 
 

@@ -86,13 +86,6 @@ def as_object(value: object) -> Body:
     raise FieldError("", f"{describe(value)} is not an object")
 
 
-def as_text(value: object) -> str:
-    """The value itself if it is a string."""
-    if isinstance(value, str):
-        return value
-    raise FieldError("", f"{describe(value)} is not a string")
-
-
 def read_text(owner: Body, name: str, default: str = "") -> str:
     """A string."""
     value = owner.get(name)
@@ -227,29 +220,29 @@ def read_text_map(owner: Body, name: str) -> Mapping[str, str]:
     return texts
 
 
-def read_quantities(owner: Body, name: str) -> dict[str, int]:
-    """A map from resource names to quantities, in nano units; none may be negative."""
+def read_quantities(owner: Body, name: str, *, signed: bool = False) -> dict[str, int]:
+    """A map from resource names to quantities, in nano units; none may be negative unless signed."""
     amounts: dict[str, int] = {}
     for resource, value in read_object(owner, name).items():
         if value is None:
             continue
         if not isinstance(resource, str):
             raise FieldError(name, f"{describe(resource)} is not a string")
-        amounts[resource] = _quantity(value, name, resource)
+        amounts[resource] = _quantity(value, name, resource, signed=signed)
     return amounts
 
 
-def read_quantity(owner: Body, name: str) -> int | None:
-    """One quantity in nano units, which may not be negative, or None when absent."""
+def read_quantity(owner: Body, name: str, *, signed: bool = False) -> int | None:
+    """One quantity in nano units, which may not be negative unless signed, or None when absent."""
     value = owner.get(name)
-    return None if value is None else _quantity(value, name)
+    return None if value is None else _quantity(value, name, signed=signed)
 
 
-def _quantity(value: object, *path: str) -> int:
+def _quantity(value: object, *path: str, signed: bool) -> int:
     try:
         nanos = parse_quantity(value)
     except ValueError:
         raise FieldError(".".join(path), f"{describe(value)} is not a quantity") from None
-    if nanos < 0:
+    if nanos < 0 and not signed:
         raise FieldError(".".join(path), f"{describe(value)} is negative")
     return nanos

@@ -19,7 +19,6 @@ from .fields import (
     read_items,
     read_list,
     read_object,
-    read_required_text,
     read_text,
     read_texts,
 )
@@ -95,8 +94,9 @@ def _images(status: Body) -> Mapping[str, int]:
 
 
 def _image(body: Body) -> tuple[tuple[str, ...], int]:
-    return read_texts(body, "names"), read_integer(body, "sizeBytes", 0, MAX_INT64, 0)
+    """The API server does not look at sizes: one below zero is none."""
+    return read_texts(body, "names"), max(0, read_integer(body, "sizeBytes", -MAX_INT64 - 1, MAX_INT64, 0))
 
 
 def _condition(body: Body) -> tuple[str, str]:
-    return read_required_text(body, "type"), read_text(body, "status")
+    return read_text(body, "type"), read_text(body, "status")

@@ -20,6 +20,7 @@ from .affinity import PodAffinity, SpreadConstraint, read_affinity, read_spread_
 from .containers import HostPort, normalised_image, read_containers, read_required_features
 from .fields import (
     MAX_INT32,
+    MAX_INT64,
     Body,
     FieldError,
     as_object,
@@ -67,6 +68,7 @@ class Pod:
     namespace: str
     name: str
     resource_version: str
+    generation: int
     labels: Mapping[str, str]
     owners: tuple[OwnerReference, ...]
     created: str
@@ -139,6 +141,7 @@ def _build(body: Body) -> Pod:
         uid, labels = read_required_text(metadata, "uid"), read_text_map(metadata, "labels")
         owners = read_list(metadata, "ownerReferences", _owner)
         resource_version = read_text(metadata, "resourceVersion")
+        generation = read_integer(metadata, "generation", 0, MAX_INT64, 0)
         created = read_text(metadata, "creationTimestamp")
         deleting = read_text(metadata, "deletionTimestamp") != ""
     except FieldError as error:
@@ -157,6 +160,7 @@ def _build(body: Body) -> Pod:
             namespace=namespace,
             name=name,
             resource_version=resource_version,
+            generation=generation,
             labels=labels,
             owners=owners,
             created=created,

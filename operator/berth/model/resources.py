@@ -153,9 +153,9 @@ def is_extended_resource(name: str) -> bool:
     return bool(well_formed) and len("requests.") + len(prefix) <= 253 and len(short) <= 63
 
 
-def _requests(resources: Body, path: str) -> dict[str, int]:
+def _requests(resources: Body, path: str, *, signed: bool = False) -> dict[str, int]:
     try:
-        return read_quantities(resources, "requests")
+        return read_quantities(resources, "requests", signed=signed)
     except FieldError as error:
         raise error.within(path) from None
 
@@ -212,8 +212,10 @@ def _reported(body: Body) -> tuple[str, _Report | None]:
 
 
 def _report(owner: Body) -> _Report:
+    """The API server does not look at these amounts: one below zero counts for nothing."""
     return _Report(
-        _requests(read_object(owner, "resources"), "resources"), read_quantities(owner, "allocatedResources")
+        _requests(read_object(owner, "resources"), "resources", signed=True),
+        read_quantities(owner, "allocatedResources", signed=True),
     )
 
 

@@ -6,6 +6,7 @@ repetitions, and so are the requirements of a label selector, so that two select
 and may share what is computed for them.
 
 Whether a key or value is well formed as a label is the API server's business: an ill-formed one is not refused here.
+Nor is a Gt or Lt with something that is no integer, which the API server takes: no label compares with it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ NODE_NAME_FIELD = "metadata.name"
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on the value of a key. Gt and Lt compare integers and occur in node selectors only."""
+    """One condition on the value of a key. Gt and Lt compare integers, and occur in node selectors only."""
 
     key: str
     operator: str
@@ -203,6 +204,6 @@ def _values(body: Body, operator: str) -> tuple[str, ...]:
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             raise FieldError("values", f"must be empty with {operator}")
-    elif len(values) != 1 or parse_int64(values[0]) is None:
-        raise FieldError("values", f"must be exactly one integer with {operator}")
+    elif len(values) != 1:
+        raise FieldError("values", f"must be exactly one value with {operator}")
     return tuple(sorted(set(values))) if len(values) > 1 else values

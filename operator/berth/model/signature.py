@@ -28,7 +28,11 @@ class Signature:
 
 
 def signature_parts(pod: Pod) -> tuple[Hashable, ...]:
-    """The parts in a fixed order; default spreading goes by the controller, so its kind and name are among them."""
+    """The parts in a fixed order.
+
+    Default spreading goes by the controller, so its kind and name are among them; and the claim of an ephemeral volume
+    has to be the pod's own, not one that an older pod of the same name left behind.
+    """
     controller = pod.controller
     return (
         pod.namespace,
@@ -52,6 +56,7 @@ def signature_parts(pod: Pod) -> tuple[Hashable, ...]:
         pod.pod_anti_affinity,
         pod.spread_constraints,
         tuple(volume.signature for volume in pod.volumes),
+        pod.uid if any(volume.ephemeral for volume in pod.volumes) else None,
         pod.resource_claims,
     )
 

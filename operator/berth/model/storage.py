@@ -50,7 +50,10 @@ VOLUME_SOURCES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A PersistentVolumeClaim."""
+    """A PersistentVolumeClaim; `controller_uid` is the UID of the owner that manages it, "" without one.
+
+    The claim of a pod's ephemeral volume is managed by that pod, and by no namesake of it.
+    """
 
     namespace: str
     name: str
@@ -67,7 +70,7 @@ class Claim:
     selector: LabelSelector | None
     volume_mode: str
     attributes_class: str
-    owner_uids: tuple[str, ...]
+    controller_uid: str
 
     def __hash__(self) -> int:
         return hash(self.uid)
@@ -199,7 +202,7 @@ def parse_csi_storage_capacity(body: object) -> CSIStorageCapacity:
 def _claim(body: Body) -> Claim:
     metadata = read_metadata(body, namespaced=True)
     phase = _phase(body)
-    owner_uids = read_optional(body, "metadata", lambda m: read_list(m, "ownerReferences", _owner_uid))
+    owners = read_optional(body, "metadata", lambda m: read_list(m, "ownerReferences", _owner)) or ()
     spec = read_object(body, "spec")
     try:
         return Claim(
@@ -218,7 +221,7 @@ def _claim(body: Body) -> Claim:
             selector=read_label_selector(spec, "selector"),
             volume_mode=read_text(spec, "volumeMode") or "Filesystem",
             attributes_class=read_text(spec, "volumeAttributesClassName"),
-            owner_uids=owner_uids or (),
+            controller_uid=next((uid for uid, manages in owners if manages), ""),
         )
     except FieldError as error:
         raise error.within("spec") from None
@@ -300,7 +303,8 @@ def _csi_storage_capacity(body: Body) -> CSIStorageCapacity:
         read_required_text(body, "storageClassName"),
         read_label_selector(body, "nodeTopology"),
         _bytes(read_quantity(body, "capacity")),
-        _bytes(read_quantity(body, "maximumVolumeSize")),
+        # The API server does not look at this one; below zero it is too small for every volume.
+        _bytes(read_quantity(body, "maximumVolumeSize", signed=True)),
     )
 
 
@@ -326,9 +330,8 @@ def _bytes(nanos: int | None) -> int | None:
 
 
 def _claim_reference(body: Body) -> ClaimReference:
-    return ClaimReference(
-        read_required_text(body, "namespace"), read_required_text(body, "name"), read_text(body, "uid")
-    )
+    """The API server takes a reference without a namespace or name: it keeps the volume from every claim."""
+    return ClaimReference(read_text(body, "namespace"), read_text(body, "name"), read_text(body, "uid"))
 
 
 def _required_selector(body: Body) -> NodeSelector | None:
@@ -342,5 +345,5 @@ def _csi_text(csi: Body, name: str) -> str:
         raise error.within("csi") from None
 
 
-def _owner_uid(body: Body) -> str:
-    return read_text(body, "uid")
+def _owner(body: Body) -> tuple[str, bool]:
+    return read_text(body, "uid"), read_flag(body, "controller")

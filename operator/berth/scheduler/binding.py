@@ -1,13 +1,16 @@
 """Binding in the background: many at once, and every one to its end.
 
     bind --- success -------------------------------------------------------------> acknowledged
-      |----- refused: no such pod ------------------> room freed, the watch will tell
+      |----- refused: no such pod ------------------> room freed, pod back through backoff
       |----- refused: anything but a conflict ------> room freed, pod back through backoff
       +----- unknown, or a conflict --> read, until it can be read
                    |-- bound to our node ------------------------------------------> acknowledged
                    |-- bound to another node -------> room moved there
-                   |-- no such pod -----------------> room freed, the watch will tell
+                   |-- no such pod -----------------> room freed, pod back through backoff
                    +-- unbound ---------------------> room freed, pod back through backoff
+
+"No such pod" may come from a proxy or a server that is behind, so only the watch's word ends a pod: until then it is
+tried again, which costs a 404 each time. Nothing is reported of it.
 
 A conflict is read as well because the bind in the way may be our own: one that was given up and landed late (#96579).
 
@@ -118,13 +121,13 @@ class Binder:
         note = f"binding rejected: {refusal.message}"
         if refusal.pod_is_gone:
             self.outcomes["gone"] += 1
-            self._intake.release(pod.uid)
+            self._intake.give_back(pod.uid, item.attempts)
         elif refusal.pod_moved_on:
             self.outcomes["conflict"] += 1
             await self._find_out(item, pod, node_name, note, pod_moved_on=True)
         else:
             self.outcomes["refused"] += 1
-            self._intake.give_back(item)
+            self._intake.give_back(pod.uid, item.attempts)
             self._reporter.not_bound(pod, note, pod_moved_on=False)
 
     async def _unknown(self, item: QueuedPod, pod: Pod, node_name: str, reason: str) -> None:
@@ -135,7 +138,7 @@ class Binder:
         body = await self._read(pod)
         if body is None:
             self.outcomes["gone"] += 1
-            self._intake.release(pod.uid)
+            self._intake.give_back(pod.uid, item.attempts)
         elif node_of(body) == node_name:
             self._bound(pod, node_name, "found_bound")
         elif node_of(body):
@@ -143,7 +146,7 @@ class Binder:
             self._intake.correct(pod.uid, body)
         else:
             self.outcomes["found_unbound"] += 1
-            self._intake.give_back(item)
+            self._intake.give_back(pod.uid, item.attempts)
             self._reporter.not_bound(pod, note, pod_moved_on=pod_moved_on)
 
     async def _read(self, pod: Pod) -> Mapping[str, Any] | None:

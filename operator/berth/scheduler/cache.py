@@ -10,7 +10,8 @@ Invariants:
    reports of different objects arrive does not matter, so nodes may come after their pods and go before them (#95124,
    #93938).
 2. A report that makes no sense leaves its object out of decisions and is kept in `invalid` until a report that does, or
-   its removal. A node is taken out of the table; a pod that has room keeps it, because the kubelet has it too.
+   its removal. A node is taken out of the table. A bound pod takes room all the same, because the kubelet runs it: as
+   much as can be read of it, and no less than it had; one that waits is kept in `unreadable`.
 3. An event is returned for a change that may help a waiting pod, and for nothing else; a repeated report gives none.
 4. A removal is final for its UID, and only for its UID: a late report cannot resurrect it, a namesake is not touched.
 
@@ -20,20 +21,29 @@ It has no clock and does no I/O, and only one event loop may write it.
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from berth.engine.events import Event
 from berth.engine.state import State
-from berth.model import KINDS, InvalidObject, Node, Pod, Record, parse
+from berth.model import KINDS, InvalidObject, Node, Pod, Record, parse, salvage_pod
 from berth.scheduler.changes import EVENT_OF_KIND, NOTHING, node_events, same_but_for_version
-from berth.scheduler.pods import Assumption, PodStates
+from berth.scheduler.pods import FINISHED, Assumption, PodStates
 from berth.scheduler.versions import Register
 
 logger = logging.getLogger(__name__)
 
 NODE_GONE = frozenset({Event.NODE_REMOVED})
 NODE_NEW = frozenset({Event.NODE_ADDED})
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A pod that waits for a node and makes no sense: what can be read of it, and what is wrong."""
+
+    pod: Pod
+    problem: InvalidObject
 
 
 class Cache:
@@ -44,7 +54,9 @@ class Cache:
         self._registers = {kind.name: Register() for kind in KINDS}
         self._pods = PodStates(self.state.table)
         self._invalid: dict[tuple[str, str], InvalidObject] = {}
+        self._unreadable: dict[str, Unreadable] = {}
         self._old_news = 0
+        self.unreadable: Mapping[str, Unreadable] = MappingProxyType(self._unreadable)
         self.invalid: Mapping[tuple[str, str], InvalidObject] = MappingProxyType(self._invalid)
 
     @property
@@ -81,8 +93,11 @@ class Cache:
             record = parse(kind, body)
         except InvalidObject as problem:
             self._note_invalid(kind, identity.key, problem)
-            return events | self._leave_out(kind, identity.uid, identity.key, body)
+            if kind == "Pod":
+                return events | self._leave_out_pod(identity.uid, body, problem)
+            return events | self._take_out(kind, identity.uid, identity.key)
         self._invalid.pop((kind, identity.key), None)
+        self._unreadable.pop(identity.uid, None)
         return events | self._take_in(kind, identity.key, record)
 
     def remove(self, kind: str, body: Mapping[str, Any]) -> frozenset[Event]:
@@ -139,13 +154,19 @@ class Cache:
             logger.warning("%s; left out of decisions until it is mended", problem)
         self._invalid[kind, key] = problem
 
-    def _leave_out(self, kind: str, uid: str, key: str, body: Mapping[str, Any]) -> frozenset[Event]:
-        if kind == "Pod":
-            return self._pods.observe_unreadable(uid, _text(body, "spec", "nodeName"), _text(body, "status", "phase"))
-        return self._take_out(kind, uid, key)
+    def _leave_out_pod(self, uid: str, body: Mapping[str, Any], problem: InvalidObject) -> frozenset[Event]:
+        """Without a UID or a name nothing can be said of a pod, nor to it: what is known of it stays."""
+        self._unreadable.pop(uid, None)
+        pod = salvage_pod(body)
+        if pod is None:
+            return self._pods.suspend(uid)
+        if not pod.node_name and pod.phase not in FINISHED:
+            self._unreadable[uid] = Unreadable(pod, problem)
+        return self._pods.observe_unreadable(pod)
 
     def _drop(self, kind: str, uid: str, key: str) -> frozenset[Event]:
         self._invalid.pop((kind, key), None)
+        self._unreadable.pop(uid, None)
         return self._take_out(kind, uid, key)
 
     def _take_out(self, kind: str, uid: str, key: str) -> frozenset[Event]:
@@ -161,10 +182,3 @@ class Cache:
             return NOTHING
         self.state.table.remove_node(name)
         return NODE_GONE
-
-
-def _text(body: Mapping[str, Any], part: str, field: str) -> str:
-    """A field of a body that does not parse, as text, and nothing where there is no such text."""
-    section = body.get(part)
-    value = section.get(field) if isinstance(section, Mapping) else None
-    return value if isinstance(value, str) else ""

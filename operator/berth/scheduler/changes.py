@@ -60,9 +60,26 @@ def takes_the_same_room(old: Pod, new: Pod) -> bool:
     return _room(old) == _room(new)
 
 
+def with_the_room_of_both(last: Pod, salvaged: Pod) -> Pod:
+    """The last record with what its newest version adds to it, of which only a part could be read."""
+    millicores, memory_bytes = map(max, last.usage_nonzero, salvaged.usage_nonzero)
+    return replace(
+        last,
+        labels=salvaged.labels,
+        deleting=salvaged.deleting,
+        usage=_larger(last.usage, salvaged.usage),
+        usage_nonzero=(millicores, memory_bytes),
+        host_ports=tuple(dict.fromkeys(last.host_ports + salvaged.host_ports)),
+    )
+
+
 def asks_the_same(old: Pod, new: Pod) -> bool:
     """Whether a new attempt for the pod would see the same question as the last one."""
     return (old.signature, old.priority) == (new.signature, new.priority)
+
+
+def _larger(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
+    return {resource: max(one.get(resource, 0), other.get(resource, 0)) for resource in {**one, **other}}
 
 
 def _grew(old: Mapping[str, int], new: Mapping[str, int]) -> bool:

@@ -1,7 +1,8 @@
 """The echo of our own binds: what we wrote must come back through the watch.
 
 An assumed pod never expires (#106361). One whose echo is 30 s late is read from the API, and what the API says is
-done: bound, then it is so; gone or unbound although the API server had acknowledged the bind, then its room is free.
+done: bound, then it is so; gone or unbound although the API server had acknowledged the bind, then its room is free
+and the pod is tried again, unless the watch says that it is gone.
 A pod whose bind is still under way belongs to its binding and is left alone, unless it turns out to be bound already.
 
 A late echo of an acknowledged bind is also the sign of a watch that died alone. Such pods count as missing until the
@@ -88,7 +89,7 @@ class Echoes:
         elif not held.acknowledged:
             return
         elif body is None:
-            self._intake.release(uid)
+            self._intake.give_back(uid)
         else:
             self._intake.correct(uid, body)
 

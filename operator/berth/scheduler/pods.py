@@ -17,7 +17,7 @@ Invariants:
 3. A pod bound to another node than assumed is moved there, and the assumption is over; whoever bound it was right.
 4. `confirm` and `forget` of a pod that is not assumed do nothing: a binding that ends after its pod is gone, or
    after the watch was faster, can neither resurrect nor free anything twice (#106361, #134157).
-5. Kubernetes never unbinds: an unbound report does not take a bound pod's room away.
+5. Kubernetes never unbinds: an unbound report does not take a bound pod's room away. Nor does one that makes no sense.
 6. Every change of the table is told by its return value, to those whom it may help.
 """
 
@@ -28,7 +28,7 @@ from types import MappingProxyType
 from berth.engine.events import Event
 from berth.engine.table import NodeTable
 from berth.model import Pod
-from berth.scheduler.changes import NOTHING, placed_pod_events, takes_the_same_room
+from berth.scheduler.changes import NOTHING, placed_pod_events, takes_the_same_room, with_the_room_of_both
 
 FINISHED = frozenset({"Succeeded", "Failed"})
 ASSIGNED = frozenset({Event.POD_ASSIGNED})
@@ -64,13 +64,20 @@ class PodStates:
             return self._observe_bound(pod, pod.node_name)
         return self._observe_unbound(pod)
 
-    def observe_unreadable(self, uid: str, node_name: str, phase: str) -> frozenset[Event]:
-        """The cluster shows a version that makes no sense: no decision for it, but the room it had stays taken."""
-        if phase in FINISHED:
-            return self.remove(uid)
-        last = self._last_record(uid)
-        if last is not None and node_name:
-            return self._observe_bound(last, node_name)
+    def observe_unreadable(self, pod: Pod) -> frozenset[Event]:
+        """The cluster shows a version that makes no sense, and this is what can be read of it.
+
+        No decision is made for it; if it is bound it takes room, and no less than the last version did.
+        """
+        if pod.phase in FINISHED:
+            return self.remove(pod.uid)
+        if not pod.node_name:
+            return self.suspend(pod.uid)
+        last = self._last_record(pod.uid)
+        return self._observe_bound(pod if last is None else with_the_room_of_both(last, pod), pod.node_name)
+
+    def suspend(self, uid: str) -> frozenset[Event]:
+        """No decision for the pod, which makes no sense; the room that it has stays taken."""
         self._pending.pop(uid, None)
         if uid in self._assumed:
             held = self._assumed[uid]

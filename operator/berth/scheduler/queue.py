@@ -125,6 +125,11 @@ class Queue:
 
     # --- attempts ------------------------------------------------------------------------------------------------
 
+    @property
+    def is_open(self) -> bool:
+        """Whether pods are given out."""
+        return self._open
+
     def open(self) -> None:
         """Let `pop` give out pods."""
         self._open = True
@@ -162,11 +167,11 @@ class Queue:
             item.failed = True
             self._enter(item, Part.BACKOFF)
 
-    def retry(self, item: QueuedPod, pod: Pod) -> None:
-        """A pod that had left with a node comes back without one: again after the backoff, its attempts counted on."""
+    def retry(self, pod: Pod, attempts: int) -> None:
+        """A pod that had left with a node comes back without one: again after the backoff of this many attempts."""
         if pod.uid in self._items:
             return
-        item.pod = pod
+        item = QueuedPod(pod, next(self._sequence), self._clock.now(), attempts=attempts)
         self._items[pod.uid] = item
         self._count_backoff(item)
         item.failed = True
@@ -186,10 +191,6 @@ class Queue:
             return
         for event in events:
             self._wake_each(self._by_event[event].values())
-
-    def wake_all(self) -> None:
-        """Anything may have happened: bring back every parked pod."""
-        self.wake({Event.POLICY})
 
     # --- inside --------------------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ class Reporter:
 
     def not_bound(self, pod: Pod, message: str, *, pod_moved_on: bool) -> None:
         """A node was found, but the bind failed; a pod that moved on has a condition that is not ours to change."""
-        self._warn(pod, "Binding", message)
+        self._warn(pod, "Scheduling", message)
         if not pod_moved_on:
             self._condition(pod, SCHEDULER_ERROR, message)
 

@@ -56,9 +56,9 @@ class Scheduler:
         self._drain_seconds = drain_seconds
         self._stopping = asyncio.Event()
         self._faults = Faults()
-        self._intake = Intake(cache, queue, policies)
-        self._echoes = Echoes(cache, self._intake, cluster, clock, self._faults)
         reporter = Reporter(cluster, self._faults)
+        self._intake = Intake(cache, queue, policies, reporter)
+        self._echoes = Echoes(cache, self._intake, cluster, clock, self._faults)
         self._binder = Binder(
             cache=cache,
             intake=self._intake,
@@ -108,6 +108,7 @@ class Scheduler:
         """Decisions may be made: what the cache holds is whole."""
         if not self._stopping.is_set():
             self._queue.open()
+            self._intake.complain()
 
     def close(self) -> None:
         """No decision is made until opened again; binds under way go on."""

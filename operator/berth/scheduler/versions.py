@@ -12,6 +12,9 @@ Rules, with v the resourceVersion, an integer that grows over all objects of a k
 3. A removed UID comes back only with a v greater than the one it was removed at. Kubernetes never reuses a UID, so this
    happens only when the removal was a mistake (a ghost hunt on an old list). The memory of the removed is bounded.
 4. Where a v is missing or no integer nothing can be compared: rules 1 to 3 let the report through.
+
+An API server whose store was restored from a backup starts again at smaller versions, and its reports on known UIDs
+are then old news until their versions have caught up: restart the operator after such a restore.
 """
 
 from collections import OrderedDict
