@@ -43,7 +43,8 @@ def register(registry: kopf.OperatorRegistry, runtime: Runtime, *, owns_runtime:
         kopf.on.event(resource.group, resource.version, resource.plural, id=resource.kind, registry=registry)(
             _handler(resource.kind, runtime)
         )
-    kopf.on.login(registry=registry)(_login(runtime))
+    # kopf would wait a minute after a login that failed, and a token file is empty for a moment only.
+    kopf.on.login(registry=registry, backoff=LOGIN_PAUSE_SECONDS)(_login(runtime))
 
     @kopf.on.startup(registry=registry)
     async def start(settings: kopf.OperatorSettings, **_: Any) -> None:

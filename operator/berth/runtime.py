@@ -30,6 +30,8 @@ from berth.cluster.statuses import PolicyStatuses
 from berth.model import KINDS
 from berth.policy import PolicyBook
 from berth.scheduler.cache import Cache
+from berth.scheduler.faults import Faults
+from berth.scheduler.ports import Clock
 from berth.scheduler.queue import Queue
 from berth.scheduler.scheduler import Scheduler
 from berth.serving.health import Readiness
@@ -72,17 +74,20 @@ class Options:
             kubeconfig=environment.get("BERTH_KUBECONFIG") or None,
             context=environment.get("BERTH_CONTEXT") or None,
             http_address=environment.get("BERTH_HTTP_ADDRESS", DEFAULT_ADDRESS),
-            seed=_number(environment, "BERTH_SEED", None),
-            census_seconds=_number(environment, "BERTH_CENSUS_SECONDS", int(REGULAR_SECONDS)) or REGULAR_SECONDS,
+            seed=_number(environment, "BERTH_SEED"),
+            census_seconds=_number(environment, "BERTH_CENSUS_SECONDS", at_least=1) or REGULAR_SECONDS,
         )
 
 
-def _number(environment: Mapping[str, str], name: str, default: int | None) -> int | None:
+def _number(environment: Mapping[str, str], name: str, *, at_least: int = 0) -> int | None:
+    """None when the variable is not set, or empty."""
     text = environment.get(name)
     if not text:
-        return default
+        return None
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f'{name}: "{text}" is not a whole number')
+    if int(text) < at_least:
+        raise ValueError(f"{name}: must be at least {at_least}")
     return int(text)
 
 
@@ -91,10 +96,11 @@ class Runtime:
 
     def __init__(self, options: Options) -> None:
         clock = RealClock()
-        self._clock = clock
+        self._clock: Clock = clock
+        self._faults = Faults()
         self.credentials = Credentials(Source(options.kubeconfig, options.context))
         self.api = Api(self.credentials)
-        self._cluster = KubernetesCluster(self.api, clock, f"{socket.gethostname()}/{os.getpid()}")
+        self._cluster = KubernetesCluster(self.api, clock, f"{socket.gethostname()}/{os.getpid()}", self._faults)
         self._book = PolicyBook(clock.wall)
         self._cache = Cache()
         self._scheduler = Scheduler(
@@ -105,10 +111,16 @@ class Runtime:
             clock=clock,
             random=random.Random(options.seed),
         )
-        self._statuses = PolicyStatuses(self.api, clock)
+        self._statuses = PolicyStatuses(self.api, clock, self._faults)
         self._view = _View(self._cache, self._scheduler)
         self._census = Census(
-            self.api, clock, self._view, RESOURCES, on_whole=self._open, regular_seconds=options.census_seconds
+            self.api,
+            clock,
+            self._faults,
+            self._view,
+            RESOURCES,
+            on_whole=self._open,
+            regular_seconds=options.census_seconds,
         )
         self._server = self._make_server(options.http_address)
         self._tasks: list[asyncio.Task[None]] = []
@@ -199,21 +211,14 @@ class Runtime:
     # --- housekeeping ----------------------------------------------------------------------------------------------
 
     async def _keep_house(self) -> None:
-        away_seconds, complained_seconds = 0.0, 0.0
+        outage = _Outage()
         while True:
             await self._clock.sleep(PROBE_SECONDS)
-            problem = await self._ask()
-            now = self._clock.now()
-            if problem is None:
-                if away_seconds:
-                    _log.info("The API server is back after %.0f s", now - away_seconds)
-                away_seconds = 0.0
-            else:
-                away_seconds = away_seconds or now
-                if now - complained_seconds >= COMPLAINT_SECONDS:
-                    complained_seconds = now
-                    _log.warning("The API server is away; going on when it is back: %s", problem)
-            self._look_for_echoes()
+            try:
+                outage.note(await self._ask(), self._clock.now())
+                self._look_for_echoes()
+            except Exception as error:
+                self._faults.note("keeping house", "for the scheduler", error)
 
     async def _ask(self) -> Exception | None:
         try:
@@ -250,9 +255,31 @@ class Runtime:
             "cluster": self._cluster.statistics(),
             "census": self._census.statistics(),
             "policies": self._book.statistics(),
+            "faults": dict(self._faults.counts),
             "api_reachable": int(self.api.reachable),
             "watch_restarts": self.watch_restarts,
         }
+
+
+class _Outage:
+    """Says that the API server is away, now and then, and how long it was when it is back."""
+
+    def __init__(self) -> None:
+        self._since_seconds: float | None = None
+        self._complained_seconds = 0.0
+
+    def note(self, problem: Exception | None, now_seconds: float) -> None:
+        if problem is None:
+            if self._since_seconds is not None:
+                _log.info("The API server is back after %.0f s", now_seconds - self._since_seconds)
+            self._since_seconds = None
+            return
+        is_new = self._since_seconds is None
+        if is_new:
+            self._since_seconds = now_seconds
+        if is_new or now_seconds - self._complained_seconds >= COMPLAINT_SECONDS:
+            self._complained_seconds = now_seconds
+            _log.warning("The API server is away; going on when it is back: %s", problem)
 
 
 class _View:

@@ -27,6 +27,7 @@ class Answer:
 
     status: int = 200
     body: Any = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 class Cut:
@@ -52,6 +53,12 @@ def refusal(status: int, reason: str, message: str, **details: Any) -> Answer:
     """A Status object, as the API server sends it."""
     body = {"kind": "Status", "status": "Failure", "reason": reason, "message": message, "code": status}
     return Answer(status, body | ({"details": details} if details else {}))
+
+
+def busy(retry_after: str = "") -> Answer:
+    """429, as the API server turns requests away that it has no time for."""
+    answer = refusal(429, "TooManyRequests", "Too many requests, please try again later.")
+    return Answer(429, answer.body, {"Retry-After": retry_after} if retry_after else {})
 
 
 Reaction = Answer | Cut | Silence | Callable[[Seen], "Answer | Cut | Silence"]
@@ -86,8 +93,8 @@ class Server:
             return web.Response()
         assert isinstance(outcome, Answer)
         if isinstance(outcome.body, str):
-            return web.Response(status=outcome.status, text=outcome.body)
-        return web.json_response(outcome.body, status=outcome.status)
+            return web.Response(status=outcome.status, text=outcome.body, headers=outcome.headers)
+        return web.json_response(outcome.body, status=outcome.status, headers=outcome.headers)
 
 
 @asynccontextmanager

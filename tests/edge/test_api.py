@@ -1,13 +1,18 @@
 """Requests end in a dict, in ApiError or in Unreachable, whatever the network does."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kubernetes_asyncio.config import ConfigException
 
+from berth.cluster import api as api_module
 from berth.cluster.api import Api
 from berth.cluster.credentials import Credentials, Source
 from berth.cluster.errors import ApiError, Unreachable
-from edge.server import Answer, Cut, Seen, Server, Silence, connected, refusal, serving, write_kubeconfig
+from berth.cluster.transport import Transport
+from edge.server import Answer, Cut, Seen, Server, Silence, busy, connected, refusal, serving, until, write_kubeconfig
 
 
 async def test_an_answer_is_decoded(server: Server, api: Api) -> None:
@@ -122,3 +127,71 @@ async def test_the_environment_s_proxy_is_used(tmp_path: Path, monkeypatch: pyte
         await api.open()
         assert (await api.request("GET", "/version"))[1] == {"gitVersion": "v1"}
         await api.close()
+
+
+@pytest.mark.parametrize(("header", "seconds"), [("7", 7.0), ("", 0.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 0.0)])
+async def test_a_refusal_carries_how_long_the_server_wants_to_be_left_alone(
+    server: Server, api: Api, header: str, seconds: float
+) -> None:
+    server.answer("GET", "/x", busy(header))
+    with pytest.raises(ApiError) as caught:
+        await api.request("GET", "/x")
+    assert caught.value.retry_after_seconds == seconds
+
+
+@pytest.mark.parametrize("error", [ConfigException("Token file exists but empty."), KeyError("token"), OSError("x")])
+async def test_a_token_that_cannot_be_read_for_a_moment_is_unreachable(
+    server: Server, api: Api, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def fail(_: Credentials) -> str | None:
+        raise error
+
+    server.answer("GET", "/x", Answer())
+    with monkeypatch.context() as patch:
+        patch.setattr(Credentials, "authorization", fail)
+        with pytest.raises(Unreachable):
+            await api.request("GET", "/x")
+    await api.request("GET", "/x")
+
+
+async def test_credentials_that_cannot_be_renewed_for_any_reason_leave_the_401(
+    server: Server, api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_: Credentials) -> None:
+        raise RuntimeError("the exec plugin has crashed")
+
+    monkeypatch.setattr(Credentials, "load", fail)
+    server.answer("GET", "/x", refusal(401, "Unauthorized", "no"))
+    for _ in range(3):
+        with pytest.raises(ApiError, match="401"):
+            await api.request("GET", "/x")
+    assert [record.message for record in caplog.records if "cannot be renewed" in record.message] == [
+        "The API server does not accept our credentials, and they cannot be renewed: the exec plugin has crashed"
+    ]
+
+
+async def test_connections_of_old_certificates_are_closed_when_their_requests_have_ended(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transports: list[Transport] = []
+
+    class Remembered(Transport):
+        def __init__(self, configuration: Any, connections: int) -> None:
+            super().__init__(configuration, connections)
+            transports.append(self)
+
+    monkeypatch.setattr(api_module, "Transport", Remembered)
+    monkeypatch.setattr(Credentials, "fingerprint", lambda _: str(len(transports)))
+    no = refusal(401, "Unauthorized", "no")
+    server.answer("GET", "/long", Silence())
+    server.answer("GET", "/x", no, Answer(), no, Answer(), no, Answer())
+    async with connected(tmp_path, server) as api:
+        long = asyncio.create_task(api.request("GET", "/long"))
+        await until(lambda: len(server.requests) == 1)
+        for _ in range(3):
+            await api.request("GET", "/x")
+        assert [transport.is_closed for transport in transports] == [False, True, True, False]
+        long.cancel()
+        await asyncio.gather(long, return_exceptions=True)
+        assert [transport.is_closed for transport in transports] == [True, True, True, False]
+    assert all(transport.is_closed for transport in transports)

@@ -8,6 +8,7 @@ import pytest
 from berth.cluster.api import Api
 from berth.cluster.census import Census
 from berth.cluster.listing import Resource, list_metadata
+from berth.scheduler.faults import Faults
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Cut, Seen, Server, refusal, until
 
@@ -49,11 +50,14 @@ class House:
     def __init__(self, api: Api, clock: ManualClock) -> None:
         self._api = api
         self._clock = clock
+        self.faults = Faults()
         self.cache = Cache()
         self.whole: list[str] = []
 
     def count(self, *resources: Resource) -> Census:
-        self.census = Census(self._api, self._clock, self.cache, resources, on_whole=lambda: self.whole.append("whole"))
+        self.census = Census(
+            self._api, self._clock, self.faults, self.cache, resources, on_whole=lambda: self.whole.append("whole")
+        )
         self.census.start()
         return self.census
 
@@ -219,3 +223,37 @@ async def test_a_list_comes_in_pages_and_starts_again_when_its_token_expires(ser
     listing = await list_metadata(api, NODES)
     assert listing.objects == {"uid-b": "b", "uid-c": "c"}
     assert [request.query.get("continue") for request in server.requests] == [None, "t1", None, "t2"]
+
+
+async def test_an_error_that_nobody_expects_does_not_end_the_counting(
+    server: Server, house: House, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: str) -> Mapping[str, str]:
+        raise KeyError("surprise")
+
+    server.answer("GET", "/api/v1/nodes", page())
+    with monkeypatch.context() as patch:
+        patch.setattr(house.cache, "known", fail)
+        census = house.count(NODES)
+        await until(lambda: clock.sleeping == 1)
+    assert census.wholeness() == {"Node": "cannot be counted: KeyError: 'surprise'"}
+    assert house.faults.counts == {"counting": 1}
+    await clock.advance(15)
+    await until(lambda: house.whole == ["whole"])
+
+
+async def test_a_beginning_that_failed_is_tried_again_by_the_next_count(
+    server: Server, house: House, clock: ManualClock
+) -> None:
+    class Reluctant(list[str]):
+        def append(self, word: str) -> None:
+            if not house.faults.counts:
+                raise KeyError("surprise")
+            super().append(word)
+
+    house.whole = Reluctant()
+    server.answer("GET", "/api/v1/nodes", page())
+    house.count(NODES)
+    await until(lambda: clock.sleeping == 1)
+    await clock.advance(15)
+    await until(lambda: house.whole == ["whole"])

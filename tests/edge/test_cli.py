@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
-from berth.cli import main
+from berth.cli import _parser, _Settings, _settings, main
+from berth.runtime import Options
 from edge.server import write_kubeconfig
 
 GOOD = """
@@ -85,7 +87,14 @@ def test_an_address_that_others_could_reach_is_refused_in_words(capsys: Captured
 
 
 @pytest.mark.parametrize(
-    ("variable", "value"), [("BERTH_SEED", "x"), ("BERTH_LOG_LEVEL", "loud"), ("BERTH_CENSUS_SECONDS", "-5")]
+    ("variable", "value"),
+    [
+        ("BERTH_SEED", "x"),
+        ("BERTH_LOG_LEVEL", "loud"),
+        ("BERTH_CENSUS_SECONDS", "-5"),
+        ("BERTH_CENSUS_SECONDS", "0"),
+        ("BERTH_HTTP_ADDRESS", "0.0.0.0:1"),
+    ],
 )
 def test_a_variable_that_makes_no_sense_is_named(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
@@ -163,3 +172,35 @@ def test_no_cases_give_no_verdicts(tmp_path: Path) -> None:
     cases.write_text("")
     assert exit_code("judge", str(cases), "-o", str(verdicts)) == 0
     assert verdicts.read_text() == ""
+
+
+@pytest.mark.parametrize("arguments", [("version",), ("run", "--help"), ("judge", "/dev/null")])
+def test_the_environment_of_run_does_not_break_other_commands(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    for variable in ("BERTH_SEED", "BERTH_CENSUS_SECONDS", "BERTH_LOG_LEVEL", "BERTH_HTTP_ADDRESS"):
+        monkeypatch.setenv(variable, "x")
+    assert exit_code(*arguments) == 0
+
+
+def test_flags_win_over_the_environment_and_the_environment_over_defaults() -> None:
+    flags = _parser("berth").parse_args(["run", "--seed", "0", "--http-address", "", "--log-format", "json"])
+    environment = {"BERTH_SEED": "5", "BERTH_HTTP_ADDRESS": "127.0.0.1:5", "BERTH_CENSUS_SECONDS": "9"}
+    settings = _settings(flags, environment | {"BERTH_LOG_LEVEL": "debug", "BERTH_LOG_FORMAT": "text"})
+    assert settings.options == Options(None, None, "", 0, 9)
+    assert (settings.log_level, settings.log_format) == ("debug", "json")
+    assert _settings(_parser("berth").parse_args(["run"]), {}) == _Settings(Options(), "info", "text")
+
+
+@pytest.mark.parametrize("kind", ["List", "SchedulingPolicyList"])
+def test_lint_looks_into_lists(tmp_path: Path, capsys: Captured, kind: str) -> None:
+    path = tmp_path / "list.yaml"
+    items = [yaml.safe_load(text) for text in (GOOD, BAD)]
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": kind, "items": items}))
+    assert exit_code("policy", "lint", str(path)) == 1
+    out = capsys.readouterr().out
+    assert f"{path}: good: ok" in out
+    assert "bad: spec.priorities[0].weight" in out
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": kind, "items": []}))
+    assert exit_code("policy", "lint", str(path)) == 1
+    assert "has no policy in it" in capsys.readouterr().out

@@ -8,6 +8,7 @@ import pytest
 from berth.cluster.api import Api
 from berth.cluster.conditions import Conditions
 from berth.model import Pod, parse_pod
+from berth.scheduler.faults import Faults
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Cut, Reaction, Seen, Server, refusal, until
 from support.builders import make_pod
@@ -25,7 +26,7 @@ def pod(condition: dict[str, str] | None = None) -> Pod:
 
 @pytest.fixture
 async def conditions(api: Api, clock: ManualClock) -> AsyncIterator[Conditions]:
-    conditions = Conditions(api, clock)
+    conditions = Conditions(api, clock, Faults())
     conditions.start()
     yield conditions
     await conditions.stop()
@@ -135,3 +136,26 @@ async def test_nothing_is_written_about_a_pod_that_is_about_to_be_bound(
     await clock.advance(60)
     await until(lambda: conditions.statistics()["waiting"] == 0)
     assert len(server.requests) == 1
+
+
+async def test_the_condition_says_which_generation_of_the_pod_it_is_about(
+    server: Server, conditions: Conditions
+) -> None:
+    server.answer("PATCH", PATH, Answer())
+    body: dict[str, Any] = make_pod("web")
+    body["metadata"]["generation"] = 4
+    conditions.report(parse_pod(body), "Unschedulable", NO_ROOM)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert written(server.requests[0])["observedGeneration"] == 4
+
+
+async def test_conditions_that_are_forbidden_do_not_stop_the_others(server: Server, conditions: Conditions) -> None:
+    pods = [parse_pod(make_pod(f"web-{number}", namespace="closed")) for number in range(40)]
+    for other in pods:
+        path = f"/api/v1/namespaces/closed/pods/{other.name}/status"
+        server.answer("PATCH", path, refusal(403, "Forbidden", "no"))
+        conditions.report(other, "Unschedulable", NO_ROOM)
+    await until(lambda: len(server.requests) == len(pods))
+    server.answer("PATCH", PATH, Answer())
+    conditions.report(pod(), "Unschedulable", NO_ROOM)
+    await until(lambda: conditions.statistics().get("written") == 1)

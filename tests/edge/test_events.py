@@ -7,9 +7,10 @@ import pytest
 
 from berth.cluster import events as events_module
 from berth.cluster.api import Api
-from berth.cluster.event_bodies import cut_note, event_name
+from berth.cluster.event_bodies import Record, cut_note, event_name
 from berth.cluster.events import EventRecorder
 from berth.model import parse_pod
+from berth.scheduler.faults import Faults
 from berth.scheduler.ports import PodEvent
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Cut, Server, refusal, until
@@ -23,7 +24,7 @@ FAILED = PodEvent("Warning", "FailedScheduling", "Scheduling", "0/3 nodes are av
 
 @pytest.fixture
 async def events(api: Api, clock: ManualClock) -> AsyncIterator[EventRecorder]:
-    recorder = EventRecorder(api, clock, "host/1")
+    recorder = EventRecorder(api, clock, "host/1", Faults())
     recorder.start()
     yield recorder
     await recorder.flush(5)
@@ -139,7 +140,7 @@ async def test_an_event_is_given_up_after_a_while(server: Server, events: EventR
 
 async def test_what_waits_is_posted_at_the_exit(server: Server, api: Api, clock: ManualClock) -> None:
     server.answer("POST", NEW, Answer(201))
-    recorder = EventRecorder(api, clock, "host/1")
+    recorder = EventRecorder(api, clock, "host/1", Faults())
     recorder.start()
     for number in range(100):
         recorder.record(parse_pod(make_pod(f"web-{number}")), FAILED)
@@ -149,7 +150,7 @@ async def test_what_waits_is_posted_at_the_exit(server: Server, api: Api, clock:
 
 async def test_the_exit_does_not_wait_for_a_server_that_is_away(server: Server, api: Api, clock: ManualClock) -> None:
     server.answer("POST", NEW, Cut())
-    recorder = EventRecorder(api, clock, "host/1")
+    recorder = EventRecorder(api, clock, "host/1", Faults())
     recorder.start()
     for number in range(20):
         recorder.record(parse_pod(make_pod(f"web-{number}")), FAILED)
@@ -158,7 +159,7 @@ async def test_the_exit_does_not_wait_for_a_server_that_is_away(server: Server, 
 
 
 async def test_more_than_can_wait_is_dropped_and_counted(api: Api, clock: ManualClock) -> None:
-    recorder = EventRecorder(api, clock, "host/1")
+    recorder = EventRecorder(api, clock, "host/1", Faults())
     for number in range(events_module.WAITING_LIMIT + 5):
         recorder.record(POD, PodEvent("Normal", "Scheduled", "Binding", str(number)))
     assert recorder.counts == {"dropped": 5}
@@ -174,3 +175,102 @@ def test_a_note_is_cut_at_the_limit_in_bytes() -> None:
 def test_a_long_pod_name_does_not_make_a_long_event_name() -> None:
     assert event_name("web", 255) == "web.ff"
     assert event_name("w" * 253, 255) == "berth.ff"
+
+
+def crowd(namespace: str, count: int = 3 * events_module.WORKERS) -> list[Any]:
+    return [parse_pod(make_pod(f"web-{number}", namespace=namespace)) for number in range(count)]
+
+
+async def test_a_namespace_that_is_being_deleted_does_not_stop_the_events_of_others(
+    server: Server, events: EventRecorder
+) -> None:
+    server.answer("POST", NEW, Answer(201))
+    message = "unable to create new content in namespace ending because it is being terminated"
+    server.answer("POST", NEW.replace("default", "ending"), refusal(403, "Forbidden", message))
+    pods = crowd("ending")
+    for pod in pods:
+        events.record(pod, FAILED)
+    events.record(POD, FAILED)
+    await done(events, len(pods) + 1)
+    assert events.counts == {"failed": len(pods), "posted": 1}
+    assert len(server.requests) == len(pods) + 1
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_events_that_wait_to_be_tried_again_do_not_hold_up_others(
+    server: Server, events: EventRecorder, clock: ManualClock, status: int
+) -> None:
+    server.answer("POST", NEW, Answer(201))
+    path = NEW.replace("default", "troubled")
+    server.answer("POST", path, refusal(status, "Reason", "a webhook is down"))
+    pods = crowd("troubled", events_module.WORKERS + 4)
+    for pod in pods:
+        events.record(pod, FAILED)
+    await until(lambda: len(server.requests) == len(pods))
+    events.record(POD, FAILED)
+    await done(events, 1)
+    assert events.counts == {"posted": 1}
+    server.answer("POST", path, Answer(201))
+    await until(lambda: clock.sleeping == 2)
+    await clock.advance(0.5)
+    await done(events, len(pods) + 1)
+    assert events.counts == {"posted": len(pods) + 1}
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 413, 422])
+async def test_an_event_that_is_refused_is_not_tried_again(server: Server, events: EventRecorder, status: int) -> None:
+    server.answer("POST", NEW, refusal(status, "Reason", "no"))
+    events.record(POD, FAILED)
+    await done(events, 1)
+    assert events.counts == {"failed": 1}
+
+
+async def test_an_error_that_nobody_expects_costs_one_event(
+    server: Server, api: Api, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(record: Record, instance: str) -> dict[str, Any]:
+        raise KeyError("surprise")
+
+    faults = Faults()
+    recorder = EventRecorder(api, clock, "host/1", faults)
+    recorder.start()
+    pods = crowd("default")
+    server.answer("POST", NEW, Answer(201))
+    with monkeypatch.context() as patch:
+        patch.setattr(events_module, "events_body", fail)
+        for pod in pods:
+            recorder.record(pod, FAILED)
+        await done(recorder, len(pods))
+    recorder.record(POD, FAILED)
+    await recorder.flush(5)
+    assert recorder.counts == {"failed": len(pods), "posted": 1}
+    assert faults.counts == {"posting": len(pods)}
+
+
+async def test_a_first_event_that_was_dropped_is_posted_when_it_happens_again(
+    server: Server, api: Api, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "WAITING_LIMIT", 1)
+    server.answer("POST", NEW, Answer(201))
+    recorder = EventRecorder(api, clock, "host/1", Faults())
+    recorder.record(parse_pod(make_pod("other")), FAILED)
+    recorder.record(POD, FAILED)
+    assert recorder.counts == {"dropped": 1}
+    recorder.start()
+    await until(lambda: recorder.counts["posted"] == 1)
+    recorder.record(POD, FAILED)
+    await recorder.flush(5)
+    assert [request.body["regarding"]["name"] for request in server.seen("POST")] == ["other", "web"]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "controller"),
+    [("batch", "batch"), ("example.com/batch", "example.com/batch"), ("not a name", "berth"), ("x" * 64, "berth")],
+)
+async def test_the_pod_s_scheduler_is_who_reports_if_it_may(
+    server: Server, events: EventRecorder, scheduler: str, controller: str
+) -> None:
+    server.answer("POST", NEW, Answer(201))
+    events.record(parse_pod(make_pod("web", scheduler=scheduler)), FAILED)
+    await done(events, 1)
+    assert server.requests[0].body["reportingController"] == controller

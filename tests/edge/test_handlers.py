@@ -89,6 +89,13 @@ async def test_kopf_logs_in_with_our_credentials_and_takes_them_twice(tmp_path: 
     assert first != second
 
 
+def test_a_login_that_failed_is_tried_again_soon(tmp_path: Path) -> None:
+    registry = kopf.OperatorRegistry()
+    register(registry, recorder(tmp_path), owns_runtime=False)
+    activities = registry._activities.get_all_handlers()
+    assert [handler.backoff for handler in activities if str(handler.activity) == "authentication"] == [1.0]
+
+
 async def test_kopf_leaves_tasks_alone_that_it_did_not_make() -> None:
     task = asyncio.create_task(asyncio.sleep(0))
     tasks = await kopf.spawn_tasks(registry=kopf.OperatorRegistry(), clusterwide=True, standalone=True)

@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from berth.cluster.errors import Unreachable
+from berth.cluster import outbox as outbox_module
+from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.outbox import Outbox
+from berth.scheduler.faults import Faults
 from edge.manual_clock import ManualClock
 from edge.server import until
 
@@ -16,8 +18,9 @@ class Desk:
 
     def __init__(self, clock: ManualClock) -> None:
         self.begun: list[str] = []
+        self.faults = Faults()
         self.answers: asyncio.Queue[Exception | None] = asyncio.Queue()
-        self.outbox: Outbox[str] = Outbox("letter", self._write, clock, workers=2)
+        self.outbox: Outbox[str] = Outbox("letter", self._write, clock, self.faults, workers=2)
 
     async def _write(self, key: str, item: str) -> None:
         self.begun.append(item)
@@ -80,3 +83,69 @@ async def test_a_key_that_is_settled_can_be_written_about_again(desk: Desk) -> N
     await desk.outbox.settle("k")
     desk.outbox.put("k", "new")
     await until(lambda: desk.outbox.counts == {"written": 1})
+
+
+async def test_keys_that_fail_do_not_hold_up_the_others(desk: Desk, clock: ManualClock) -> None:
+    for number in range(5):
+        desk.answers.put_nowait(ApiError(503, "Unavailable", "x"))
+        desk.outbox.put(f"bad-{number}", f"bad-{number}")
+    await until(lambda: desk.outbox.counts["retried"] == 5)
+    desk.answers.put_nowait(None)
+    desk.outbox.put("good", "good")
+    await until(lambda: desk.outbox.counts["written"] == 1)
+    assert len(desk.outbox) == 5
+    for _ in range(5):
+        desk.answers.put_nowait(None)
+    await until(lambda: clock.sleeping == 1)
+    await clock.advance(0.5)
+    await until(lambda: len(desk.outbox) == 0)
+    assert desk.outbox.counts["written"] == 6
+
+
+async def test_what_is_forbidden_is_given_up_after_a_few_attempts(
+    desk: Desk, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for key in ("a", "b"):
+        desk.outbox.put(key, key)
+        for attempt in range(1, outbox_module.ATTEMPTS + 1):
+            desk.answers.put_nowait(ApiError(403, "Forbidden", "no"))
+            await until(lambda attempt=attempt: desk.begun.count(key) == attempt)  # type: ignore[misc] # noqa: B023
+            await until(lambda: clock.sleeping == 1 or len(desk.outbox) == 0)
+            await clock.advance(15)
+    assert len(desk.outbox) == 0
+    assert desk.outbox.counts == {"retried": 2 * (outbox_module.ATTEMPTS - 1), "refused": 2}
+    assert [record.levelname for record in caplog.records if "given up" in record.message] == ["ERROR", "ERROR"]
+
+
+async def test_a_thousand_refusals_are_one_complaint_a_minute(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(1000):
+        desk.answers.put_nowait(ApiError(422, "Invalid", "no"))
+        desk.outbox.put(str(number), "x")
+    await until(lambda: desk.outbox.counts["refused"] == 1000)
+    assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 1
+
+
+async def test_an_error_that_nobody_expects_costs_one_write_and_no_worker(desk: Desk, clock: ManualClock) -> None:
+    desk.outbox.put("k", "first")
+    for attempt in range(outbox_module.ATTEMPTS):
+        desk.answers.put_nowait(KeyError("surprise"))
+        await until(lambda attempt=attempt: desk.faults.counts["writing a letter"] == attempt + 1)  # type: ignore[misc]
+        await until(lambda: clock.sleeping == 1 or len(desk.outbox) == 0)
+        await clock.advance(15)
+    assert desk.outbox.counts["refused"] == 1
+    for key in ("a", "b", "c"):
+        desk.answers.put_nowait(None)
+        desk.outbox.put(key, key)
+    await until(lambda: desk.outbox.counts["written"] == 3)
+
+
+async def test_a_key_that_waits_to_be_tried_again_and_is_withdrawn_is_not_written(
+    desk: Desk, clock: ManualClock
+) -> None:
+    desk.answers.put_nowait(Unreachable("cut"))
+    desk.outbox.put("k", "old")
+    await until(lambda: clock.sleeping == 1)
+    desk.outbox.withdraw("k")
+    await clock.advance(0.5)
+    await until(lambda: len(desk.outbox) == 0)
+    assert desk.begun == ["old"]

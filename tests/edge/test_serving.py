@@ -19,6 +19,7 @@ STATISTICS = {
     },
     "cluster": {"events": {"waiting": 1, "posted": 5}, "conditions": {"waiting": 0, "written": 2}},
     "census": {"whole": {"Pod": 1}, "ghosts": 2, "missed": 3},
+    "faults": {"observing": 2, "counting": 1},
     "api_reachable": 1,
     "watch_restarts": 0,
 }
@@ -44,6 +45,15 @@ def test_the_metrics_name_the_statistics() -> None:
     assert values["berth_ghosts_total", ""] == 2
     assert values["berth_missed_objects_total", ""] == 3
     assert values["berth_events_total", "failed"] == 0
+    assert values["berth_faults_total", "observing"] == 3
+    assert values["berth_faults_total", "counting"] == 1
+
+
+def test_what_can_fall_is_a_gauge() -> None:
+    families = {
+        family.name: family.type for family in text_string_to_metric_families(render(lambda: STATISTICS).decode())
+    }
+    assert families["berth_missing_echoes"] == "gauge"
 
 
 def test_metrics_of_a_process_that_has_not_counted_anything_yet() -> None:

@@ -2,6 +2,7 @@
 
 from berth.cluster.api import Api
 from berth.cluster.statuses import PolicyStatuses
+from berth.scheduler.faults import Faults
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Cut, Server, until
 
@@ -10,7 +11,7 @@ PATH = "/apis/berth.dev/v1alpha1/schedulingpolicies/default/status"
 
 async def test_a_status_is_patched_and_repeated_until_it_arrives(server: Server, api: Api, clock: ManualClock) -> None:
     server.answer("PATCH", PATH, Cut(), Answer())
-    statuses = PolicyStatuses(api, clock)
+    statuses = PolicyStatuses(api, clock, Faults())
     statuses.start()
     statuses.put({"default": {"observedGeneration": 3}})
     await until(lambda: clock.sleeping == 1)

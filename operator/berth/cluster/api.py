@@ -4,8 +4,8 @@ kubernetes_asyncio reads the credentials, `transport` holds the connections; the
 alone, since decoding a pod into V1Pod costs twenty times what orjson needs.
 
 A request ends in one of three ways: a dict, `ApiError` (the server said no) or `Unreachable` (a timeout, a cut, a TLS
-failure, half an answer: nobody knows whether it was carried out). A 401 reloads the credentials once and asks again,
-which is safe because a request that was not let in has done nothing.
+failure, half an answer, a token that cannot be read, anything else: nobody knows whether it was carried out). A 401
+reloads the credentials once and asks again, which is safe because a request that was not let in has done nothing.
 
 What it does not do: retry. Whether a request may be sent twice is for the caller to know.
 """
@@ -13,6 +13,7 @@ What it does not do: retry. Whether a request may be sent twice is for the calle
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -41,6 +42,16 @@ MISCONFIGURED = (
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came back, before anybody looked into it."""
+
+    status: int
+    reason: str
+    raw: bytes
+    retry_after_seconds: float
+
+
 class Api:
     """One API server, as one user. `open` before the first request, `close` at the end."""
 
@@ -48,11 +59,12 @@ class Api:
         self._credentials = credentials
         self._connections = connections
         self._transport: Transport | None = None
-        self._retired: Transport | None = None
+        self._retired: list[Transport] = []
         self._fingerprint = ""
         self._reload_lock = asyncio.Lock()
         self._generation = 0
         self._reachable = True
+        self._renewal_failed = False
         self.on_return: Callable[[], None] = lambda: None
         """Called when an answer arrives after requests that got none."""
 
@@ -64,13 +76,13 @@ class Api:
     async def open(self) -> None:
         """Load the credentials and make ready to connect; CredentialsError when that is impossible."""
         await self._credentials.load()
-        self._connect()
+        await self._connect()
 
     async def close(self) -> None:
-        for transport in (self._transport, self._retired):
-            if transport is not None:
-                await transport.close()
-        self._transport = self._retired = None
+        transports = [*self._retired, *([self._transport] if self._transport is not None else [])]
+        self._transport, self._retired = None, []
+        for transport in transports:
+            await transport.close()
 
     async def request(
         self,
@@ -89,12 +101,12 @@ class Api:
         if data is not None:
             headers["Content-Type"] = content_type
         generation = self._generation
-        status, reason, raw = await self._exchange(method, path, data, headers, query, timeout_seconds)
-        if status == 401 and await self._renew(generation):
-            status, reason, raw = await self._exchange(method, path, data, headers, query, timeout_seconds)
-        if status >= 300:
-            raise _refusal(status, reason, raw)
-        return status, _decode(raw)
+        answer = await self._exchange(method, path, data, headers, query, timeout_seconds)
+        if answer.status == 401 and await self._renew(generation):
+            answer = await self._exchange(method, path, data, headers, query, timeout_seconds)
+        if answer.status >= 300:
+            raise _refusal(answer)
+        return answer.status, _decode(answer.raw)
 
     async def _exchange(
         self,
@@ -104,34 +116,37 @@ class Api:
         headers: dict[str, str],
         query: Mapping[str, str] | None,
         timeout_seconds: float,
-    ) -> tuple[int, str, bytes]:
+    ) -> _Answer:
         transport = self._transport
         if transport is None:
             raise Unreachable("the connection has been closed")
         try:
-            authorization = await self._credentials.authorization()
-            if authorization is not None:
-                headers["Authorization"] = authorization
-            async with transport.session.request(
-                method,
-                self._credentials.server + path,
-                params=query,
-                data=data,
-                headers=headers,
-                proxy=transport.proxy,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS),
-            ) as response:
-                raw = await response.read()
-                self._note_reachable(True)
-                return response.status, response.reason or "", raw
-        # RuntimeError: aiohttp's word for a session or a transport that was closed under a request.
-        except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
+            async with transport.use() as session:
+                authorization = await self._credentials.authorization()
+                if authorization is not None:
+                    headers["Authorization"] = authorization
+                async with session.request(
+                    method,
+                    self._credentials.server + path,
+                    params=query,
+                    data=data,
+                    headers=headers,
+                    proxy=transport.proxy,
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS),
+                ) as response:
+                    raw = await response.read()
+                    answer = _Answer(response.status, response.reason or "", raw, _retry_after(response))
+        # Whatever it is, not only aiohttp's errors: a token file is empty while it is replaced, an exec plugin fails,
+        # a session is closed under a request (RuntimeError). Nobody who asks should have to know all of these.
+        except Exception as error:
             self._note_reachable(False)
             raise Unreachable(
                 f"{method} {path}: {_describe(error, timeout_seconds)}",
                 is_misconfigured=isinstance(error, MISCONFIGURED),
             ) from error
+        self._note_reachable(True)
+        return answer
 
     def _note_reachable(self, reachable: bool) -> None:
         came_back = reachable and not self._reachable
@@ -146,14 +161,21 @@ class Api:
                 return True
             try:
                 await self._credentials.load()
-                self._connect()
-            except CredentialsError as error:
-                _log.error("The API server does not accept our credentials, and they cannot be renewed: %s", error)
+                await self._connect()
+            except Exception as error:
+                self._complain_of_renewal(error)
                 return False
+            self._renewal_failed = False
             self._generation += 1
             return True
 
-    def _connect(self) -> None:
+    def _complain_of_renewal(self, error: Exception) -> None:
+        """Once, until a renewal succeeds: every request that is turned away comes through here."""
+        if not self._renewal_failed:
+            _log.error("The API server does not accept our credentials, and they cannot be renewed: %s", error)
+        self._renewal_failed = True
+
+    async def _connect(self) -> None:
         """New connections if the certificates changed; the old ones stay for the requests that are on them."""
         try:
             fingerprint = self._credentials.fingerprint()
@@ -162,7 +184,17 @@ class Api:
             fresh = Transport(self._credentials.configuration, self._connections)
         except (OSError, ValueError) as error:
             raise CredentialsError(f"a certificate or key cannot be used: {error}") from error
-        self._retired, self._transport, self._fingerprint = self._transport, fresh, fingerprint
+        old, self._transport, self._fingerprint = self._transport, fresh, fingerprint
+        self._retired = [transport for transport in self._retired if not transport.is_closed]
+        if old is not None:
+            self._retired.append(old)
+            await old.retire()
+
+
+def _retry_after(response: aiohttp.ClientResponse) -> float:
+    """Seconds; the API server never sends the other form, a date."""
+    text = response.headers.get("Retry-After", "")
+    return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
 def _describe(error: BaseException, timeout_seconds: float) -> str:
@@ -181,18 +213,21 @@ def _decode(raw: bytes) -> dict[str, Any]:
     return decoded
 
 
-def _refusal(status: int, reason: str, raw: bytes) -> ApiError:
+def _refusal(answer: _Answer) -> ApiError:
     """The error that a Status object describes; the text itself where a proxy or a missing path answered."""
     try:
-        decoded = orjson.loads(raw)
+        decoded = orjson.loads(answer.raw)
     except orjson.JSONDecodeError:
         decoded = None
     if not isinstance(decoded, dict) or decoded.get("kind") != "Status":
-        return ApiError(status, reason, raw[:TEXT_LIMIT].decode(errors="replace").strip())
-    details = decoded.get("details")
+        reason, message, details = answer.reason, answer.raw[:TEXT_LIMIT].decode(errors="replace").strip(), None
+    else:
+        reason, message = str(decoded.get("reason") or answer.reason), str(decoded.get("message") or "")
+        details = decoded.get("details")
     return ApiError(
-        status,
-        str(decoded.get("reason") or reason),
-        str(decoded.get("message") or ""),
+        answer.status,
+        reason,
+        message,
         details if isinstance(details, dict) else None,
+        retry_after_seconds=answer.retry_after_seconds,
     )

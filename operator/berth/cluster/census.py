@@ -26,6 +26,7 @@ from typing import Any, Protocol
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.listing import Listing, Resource, list_metadata
+from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock
 from berth.scheduler.waiting import wait_for_signal
 
@@ -77,6 +78,7 @@ class Census:
         self,
         api: Api,
         clock: Clock,
+        faults: Faults,
         known: Known,
         resources: tuple[Resource, ...],
         *,
@@ -85,11 +87,13 @@ class Census:
     ) -> None:
         self._api = api
         self._clock = clock
+        self._faults = faults
         self._known = known
         self._on_whole = on_whole
         self._regular_seconds = regular_seconds
         self._counts = {resource.kind: _Count(resource) for resource in resources}
         self._tasks: list[asyncio.Task[None]] = []
+        self._is_told = False
         self.counts: Counter[str] = Counter()
 
     def start(self) -> None:
@@ -144,8 +148,13 @@ class Census:
 
     async def _watch_over(self, count: _Count) -> None:
         while True:
-            await self._count(count)
-            await self._wait_wanted(count)
+            try:
+                await self._count(count)
+                await self._wait_wanted(count)
+            except Exception as error:
+                count.problem = f"cannot be counted: {type(error).__name__}: {error}"
+                self._faults.note("counting", count.resource.plural, error)
+                await self._clock.sleep(LONGEST_PAUSE_SECONDS)
 
     async def _wait_wanted(self, count: _Count) -> None:
         """Until the next regular count, or until one is wanted and what arrives has calmed down."""
@@ -229,12 +238,12 @@ class Census:
         return count.complete.is_set()
 
     def _declare_whole(self, count: _Count) -> None:
-        if count.whole:
-            return
-        count.whole = True
-        _log.info("%s: whole (%d)", count.resource.plural, len(self._known.known(count.resource.kind)))
-        if self.whole:
+        if not count.whole:
+            count.whole = True
+            _log.info("%s: whole (%d)", count.resource.plural, len(self._known.known(count.resource.kind)))
+        if self.whole and not self._is_told:
             self._on_whole()
+            self._is_told = True
 
     # --- objects that the watch does not deliver -------------------------------------------------------------------
 

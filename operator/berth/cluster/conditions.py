@@ -3,7 +3,8 @@
 Type PodScheduled, status False, reason Unschedulable or SchedulerError, and the message. A strategic merge patch of
 the status subresource replaces this one condition and leaves the others alone; the patch carries the pod's UID, so
 that a namesake is not touched. `lastTransitionTime` moves only when the status does: it is sent when the pod had no
-such condition, or a True one, and kept otherwise. A condition that the pod already carries is not written again.
+such condition, or a True one, and kept otherwise. `observedGeneration` is the pod's, where its API server counts
+generations. A condition that the pod already carries is not written again.
 
 Only the latest report about a pod counts (`outbox`). A pod that is about to be bound is settled first: what waits is
 withdrawn and what is on its way is awaited, so that no late "False" overwrites the API server's "True".
@@ -16,6 +17,7 @@ from berth.cluster.api import STRATEGIC_MERGE_PATCH, Api
 from berth.cluster.binder import pod_path
 from berth.cluster.outbox import Outbox
 from berth.model import Pod
+from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock
 
 REMEMBERED = 16384
@@ -34,10 +36,10 @@ class Report:
 class Conditions:
     """Writes PodScheduled=False in the background."""
 
-    def __init__(self, api: Api, clock: Clock) -> None:
+    def __init__(self, api: Api, clock: Clock, faults: Faults) -> None:
         self._api = api
         self._clock = clock
-        self._outbox: Outbox[Report] = Outbox("pod condition", self._write, clock, workers=WORKERS)
+        self._outbox: Outbox[Report] = Outbox("pod condition", self._write, clock, faults, workers=WORKERS)
         self._written: OrderedDict[str, tuple[str, str]] = OrderedDict()
 
     def start(self) -> None:
@@ -78,6 +80,8 @@ class Conditions:
             "message": report.message,
             "lastProbeTime": None,
         }
+        if pod.generation:
+            condition["observedGeneration"] = pod.generation
         known = pod.scheduled_condition
         if uid not in self._written and (known is None or known[0] != "False"):
             condition["lastTransitionTime"] = self._clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ")

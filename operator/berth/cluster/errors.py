@@ -2,6 +2,8 @@
 
 Nothing else leaves this package: exceptions of aiohttp and of kubernetes_asyncio are translated where they arise,
 because a kept-alive connection does break now and then, and an exception that nobody expects there costs a pod.
+
+403 is not among what passes by itself: a namespace that is being deleted answers it to every event until it is gone.
 """
 
 from collections.abc import Mapping
@@ -13,17 +15,32 @@ UID_PRECONDITION = "UID in precondition"
 class ApiError(Exception):
     """The API server answered, and the answer is an HTTP status of 300 or more."""
 
-    def __init__(self, status: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        message: str,
+        details: Mapping[str, Any] | None = None,
+        *,
+        retry_after_seconds: float = 0.0,
+    ) -> None:
         super().__init__(f"{status} {reason}: {message}")
         self.status = status
         self.reason = reason
         self.message = message
         self.details: Mapping[str, Any] = details or {}
+        self.retry_after_seconds = retry_after_seconds
+        """How long the server wants to be left alone; 0 when it does not say."""
+
+    @property
+    def is_overload(self) -> bool:
+        """Whether the server had no time for the request, or failed at it: it says nothing about the request."""
+        return self.status == 429 or self.status >= 500
 
     @property
     def is_transient(self) -> bool:
-        """Whether the same request may succeed later without anybody changing it."""
-        return self.status in (401, 403, 408, 429) or self.status >= 500
+        """Whether the same request may succeed later without anybody changing it or what it is about."""
+        return self.status in (401, 408) or self.is_overload
 
     @property
     def object_is_gone(self) -> bool:

@@ -2,9 +2,10 @@
 
 Both versions are views of one stored object, with different names for the same fields. A repeated event becomes a
 series on the first one, as client-go's recorder makes it: a patch of `series` (new) or of `count` and `lastTimestamp`
-(old).
+(old). Who reports is the pod's schedulerName, as kube-scheduler reports under the name of the profile in charge.
 """
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,6 +17,11 @@ CONTROLLER = "berth"
 NOTE_LIMIT = 1024
 NAME_LIMIT = 253
 CUT = " ..."
+# What the API asks of a reporting controller: a name of 63 characters, with a domain before it or not.
+_QUALIFIED = re.compile(
+    r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    r"(?=.{1,63}\Z)[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+)
 
 
 @dataclass(slots=True)
@@ -30,6 +36,7 @@ class Record:
     count: int = 1
     written: int = field(default=0)
     queued: bool = field(default=False)
+    attempts: int = field(default=0)
     written_seconds: float = field(default=0.0)
 
 
@@ -46,6 +53,11 @@ def event_name(pod_name: str, nanoseconds: int) -> str:
     return name if len(name) <= NAME_LIMIT else f"{CONTROLLER}.{nanoseconds:x}"
 
 
+def controller(pod: Pod) -> str:
+    """Who reports: the pod's scheduler by its name, unless no event may carry such a name."""
+    return pod.scheduler_name if _QUALIFIED.fullmatch(pod.scheduler_name) else CONTROLLER
+
+
 def events_body(record: Record, instance: str) -> dict[str, Any]:
     """The object for events.k8s.io/v1."""
     event = record.event
@@ -54,7 +66,7 @@ def events_body(record: Record, instance: str) -> dict[str, Any]:
         "kind": "Event",
         "metadata": {"name": record.name, "namespace": record.pod.namespace},
         "eventTime": _micro(record.first),
-        "reportingController": CONTROLLER,
+        "reportingController": controller(record.pod),
         "reportingInstance": instance,
         "type": event.type,
         "reason": event.reason,
@@ -82,8 +94,8 @@ def core_body(record: Record, instance: str) -> dict[str, Any]:
         "message": cut_note(event.note),
         "type": event.type,
         "action": event.action,
-        "source": {"component": CONTROLLER},
-        "reportingComponent": CONTROLLER,
+        "source": {"component": controller(record.pod)},
+        "reportingComponent": controller(record.pod),
         "reportingInstance": instance,
         "firstTimestamp": _second(record.first),
         **core_patch(record),

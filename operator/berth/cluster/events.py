@@ -5,8 +5,10 @@ second occurrence is written at once, later ones at most every 30 seconds, and w
 comes, or at exit, is written then. Memory is bounded twice: events waiting to be posted, and series that may still go
 on.
 
-A server without events.k8s.io/v1 answers 404; from then on core/v1 is used. An event is given up after several attempts
-(`failed`) or because too many wait (`dropped`); both are counted.
+A server without events.k8s.io/v1 answers 404; from then on core/v1 is used. An event is tried again only when the
+server had no time for it (429, 5xx) or could not be reached, and waits for that aside (`delays`), so that a namespace
+in trouble does not hold up the others' events. It is given up when it is refused, after several attempts (`failed`),
+or because too many wait (`dropped`); both are counted.
 """
 
 import asyncio
@@ -14,9 +16,11 @@ import logging
 from collections import Counter, OrderedDict
 
 from berth.cluster.api import MERGE_PATCH, Api
+from berth.cluster.delays import Delays, pause_seconds
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.event_bodies import Record, core_body, core_patch, event_name, events_body, events_patch
 from berth.model import Pod
+from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock, PodEvent
 
 WORKERS = 16
@@ -24,9 +28,7 @@ WAITING_LIMIT = 10_000
 SERIES_LIMIT = 8192
 SERIES_SECONDS = 360.0
 REWRITE_SECONDS = 30.0
-ATTEMPTS = 24  # five minutes and a half, with these pauses
-FIRST_PAUSE_SECONDS = 0.5
-LONGEST_PAUSE_SECONDS = 15.0
+ATTEMPTS = 24  # nearly five minutes, with the pauses of `delays`
 
 _log = logging.getLogger(__name__)
 
@@ -36,20 +38,24 @@ Key = tuple[str, str, str]
 class EventRecorder:
     """Takes events at any rate and posts them as fast as the API server takes them."""
 
-    def __init__(self, api: Api, clock: Clock, instance: str) -> None:
+    def __init__(self, api: Api, clock: Clock, instance: str, faults: Faults) -> None:
         self._api = api
         self._clock = clock
+        self._faults = faults
         self._instance = instance[:128]
         self._series: OrderedDict[Key, Record] = OrderedDict()
-        self._waiting: asyncio.Queue[Record] = asyncio.Queue(WAITING_LIMIT)
+        self._waiting: asyncio.Queue[Record] = asyncio.Queue()
+        self._delays: Delays[Record] = Delays(clock, self._waiting.put_nowait)
         self._tasks: list[asyncio.Task[None]] = []
-        self._posting = 0
+        self._unposted = 0  # waiting, set aside or on their way
+        self._all_posted = asyncio.Event()
         self._last_nanoseconds = 0
         self._has_events_api = True
         self.counts: Counter[str] = Counter()
 
     def start(self) -> None:
         self._tasks = [asyncio.create_task(self._post_each(), name=f"events-{n}") for n in range(WORKERS)]
+        self._tasks.append(asyncio.create_task(self._delays.run(), name="events-delays"))
         self._tasks.append(asyncio.create_task(self._sweep(), name="events-series"))
 
     async def flush(self, limit_seconds: float) -> None:
@@ -58,11 +64,10 @@ class EventRecorder:
             self._enqueue_growth(record)
         try:
             async with asyncio.timeout(limit_seconds):
-                await self._waiting.join()
+                await self._wait_all_posted()
         except TimeoutError:
-            lost = self._waiting.qsize() + self._posting
-            self.counts["dropped"] += lost
-            _log.warning("%d events could not be posted before the exit", lost)
+            self.counts["dropped"] += self._unposted
+            _log.warning("%d events could not be posted before the exit", self._unposted)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -80,11 +85,12 @@ class EventRecorder:
                 self._enqueue_growth(known)
             return
         record = Record(pod, event, self._name(pod), wall, wall)
-        self._remember(key, record)
-        self._enqueue(record)
+        # One that is dropped begins no series: its next occurrence has to be posted as a first one.
+        if self._enqueue(record):
+            self._remember(key, record)
 
     def statistics(self) -> dict[str, int]:
-        return {"waiting": self._waiting.qsize(), "series": len(self._series), **self.counts}
+        return {"waiting": self._unposted, "series": len(self._series), **self.counts}
 
     def _name(self, pod: Pod) -> str:
         nanoseconds = int(self._clock.wall().timestamp() * 1_000_000) * 1000
@@ -102,13 +108,20 @@ class EventRecorder:
         if record.written and record.count > record.written and not record.queued:
             self._enqueue(record)
 
-    def _enqueue(self, record: Record) -> None:
-        try:
-            self._waiting.put_nowait(record)
-        except asyncio.QueueFull:
+    def _enqueue(self, record: Record) -> bool:
+        """Whether there was room for it."""
+        if self._unposted >= WAITING_LIMIT:
             self.counts["dropped"] += 1
-        else:
-            record.queued = True
+            return False
+        self._unposted += 1
+        record.queued, record.attempts = True, 0
+        self._waiting.put_nowait(record)
+        return True
+
+    async def _wait_all_posted(self) -> None:
+        while self._unposted:
+            self._all_posted.clear()
+            await self._all_posted.wait()
 
     async def _sweep(self) -> None:
         """Write series that have grown and stopped, and forget those that are over."""
@@ -122,31 +135,33 @@ class EventRecorder:
 
     async def _post_each(self) -> None:
         while True:
-            record = await self._waiting.get()
-            self._posting += 1
-            try:
-                await self._post(record)
-            finally:
-                self._posting -= 1
-                record.queued = False
-                self._waiting.task_done()
+            await self._post(await self._waiting.get())
 
     async def _post(self, record: Record) -> None:
-        pause_seconds = FIRST_PAUSE_SECONDS
-        for attempt in range(1, ATTEMPTS + 1):
-            count = record.count
-            try:
-                await self._write(record)
-            except (ApiError, Unreachable) as error:
-                if attempt == ATTEMPTS or (isinstance(error, ApiError) and not error.is_transient):
-                    return self._give_up(record, error)
-                await self._clock.sleep(pause_seconds)
-                pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
-            else:
-                record.written, record.written_seconds = count, self._clock.now()
-                self.counts["posted"] += 1
-                return None
-        return None
+        """Write it; set it aside if the server has no time for it now, give it up if it is refused."""
+        record.attempts += 1
+        count = record.count
+        try:
+            await self._write(record)
+        except (ApiError, Unreachable) as error:
+            may_pass = isinstance(error, Unreachable) or error.is_overload
+            if may_pass and record.attempts < ATTEMPTS:
+                asked_seconds = error.retry_after_seconds if isinstance(error, ApiError) else 0.0
+                return self._delays.add(record, pause_seconds(record.attempts, asked_seconds))
+            self._give_up(record, error)
+        except Exception as error:
+            self._faults.note("posting", f"an event about Pod {record.pod.namespace}/{record.pod.name}", error)
+            self._give_up(record, error)
+        else:
+            record.written, record.written_seconds = count, self._clock.now()
+            self.counts["posted"] += 1
+        return self._done(record)
+
+    def _done(self, record: Record) -> None:
+        record.queued = False
+        self._unposted -= 1
+        if not self._unposted:
+            self._all_posted.set()
 
     def _give_up(self, record: Record, error: Exception) -> None:
         # Counts as written, so that occurrences of an event that is refused do not each bring it back.

@@ -5,11 +5,13 @@ replacing any that waited before it. A write that fails for a reason that passes
 until it arrives, a newer one takes its place, it is withdrawn, or the object turns out to be gone.
 
     put -> waiting -> (a worker) on its way -> written | gone | refused
-                         ^  pause  |
-                         +---------+   unreachable, 429, 5xx, not let in
+              ^                       |
+              +--- due later <--------+   for ever: unreachable, 429, 5xx, not known (401)
+                                          a few times: forbidden, a conflict, an error that nobody expected
 
-It is bounded by the number of keys, which is the number of objects that somebody reports on. Workers are few and live
-from `start` to `stop`.
+A worker never sleeps: a key that failed is put aside until it is due (`delays`), and the others go on. The number of
+keys, which is the number of objects that somebody reports on, bounds everything. Workers are few and live from `start`
+to `stop`.
 """
 
 import asyncio
@@ -18,11 +20,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+from berth.cluster.delays import Delays, pause_seconds
 from berth.cluster.errors import ApiError, Unreachable
+from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock
 
-FIRST_PAUSE_SECONDS = 0.5
-LONGEST_PAUSE_SECONDS = 15.0
+ATTEMPTS = 5  # of a write that is refused for a reason that somebody may mend
+MENDABLE = (403, 409)
+COMPLAINT_SECONDS = 60.0
 
 Item = TypeVar("Item")
 
@@ -33,17 +38,27 @@ class Outbox(Generic[Item]):
     """Latest-wins delivery by key; `write` does one write and raises ApiError or Unreachable."""
 
     def __init__(
-        self, name: str, write: Callable[[str, Item], Awaitable[None]], clock: Clock, *, workers: int = 8
+        self,
+        name: str,
+        write: Callable[[str, Item], Awaitable[None]],
+        clock: Clock,
+        faults: Faults,
+        *,
+        workers: int = 8,
     ) -> None:
         self._name = name
         self._write = write
         self._clock = clock
+        self._faults = faults
         self._workers = workers
         self._latest: dict[str, Item] = {}
         self._active: set[str] = set()
+        self._failures: dict[str, int] = {}
         self._writing: dict[str, asyncio.Event] = {}
         self._withdrawn: set[str] = set()
         self._keys: asyncio.Queue[str] = asyncio.Queue()
+        self._delays: Delays[str] = Delays(clock, self._keys.put_nowait)
+        self._complained_seconds: dict[int, float] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self.counts: Counter[str] = Counter()
 
@@ -53,6 +68,7 @@ class Outbox(Generic[Item]):
 
     def start(self) -> None:
         self._tasks = [asyncio.create_task(self._work(), name=f"{self._name}-{n}") for n in range(self._workers)]
+        self._tasks.append(asyncio.create_task(self._delays.run(), name=f"{self._name}-delays"))
 
     async def stop(self) -> None:
         """Stop writing; what has not been written stays unwritten."""
@@ -71,6 +87,7 @@ class Outbox(Generic[Item]):
     def withdraw(self, key: str) -> None:
         """Write nothing more about the key; a write that is on its way is not called back."""
         self._latest.pop(key, None)
+        self._failures.pop(key, None)
         if key in self._writing:
             self._withdrawn.add(key)
 
@@ -83,52 +100,76 @@ class Outbox(Generic[Item]):
 
     async def _work(self) -> None:
         while True:
-            key = await self._keys.get()
-            try:
-                await self._deliver(key)
-            finally:
-                self._active.discard(key)
+            await self._deliver(await self._keys.get())
 
     async def _deliver(self, key: str) -> None:
-        pause_seconds = FIRST_PAUSE_SECONDS
+        """Write what waits about the key; what failed is put back, unless something newer has come."""
         while key in self._latest:
             item = self._latest.pop(key)
-            if await self._write_alone(key, item):
-                pause_seconds = FIRST_PAUSE_SECONDS
-                continue
-            self._latest.setdefault(key, item)
-            await self._clock.sleep(pause_seconds)
-            pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
+            seconds = await self._write_alone(key, item)
+            if seconds is not None:
+                self._latest.setdefault(key, item)
+                return self._delays.add(key, seconds)
+        return self._active.discard(key)
 
-    async def _write_alone(self, key: str, item: Item) -> bool:
-        """Whether this item is done with; those who wait for the key to settle are let go in any case."""
+    async def _write_alone(self, key: str, item: Item) -> float | None:
+        """After how many seconds to try again; None: done. Who waits for the key to settle is let go in any case."""
         self._writing[key] = asyncio.Event()
         try:
-            done = await self._try(key, item)
-            return done or key in self._withdrawn
+            seconds = await self._try(key, item)
+            if seconds is None or key in self._withdrawn:
+                self._failures.pop(key, None)
+                return None
+            return seconds
         finally:
             self._withdrawn.discard(key)
             self._writing.pop(key).set()
 
-    async def _try(self, key: str, item: Item) -> bool:
-        """Whether this item is done with, one way or another."""
+    async def _try(self, key: str, item: Item) -> float | None:
+        """After how many seconds to try again; None when this item is done with, one way or another."""
         try:
             await self._write(key, item)
         except Unreachable as error:
             return self._again(key, error)
         except ApiError as error:
-            if error.object_is_gone:
-                self.counts["gone"] += 1
-                return True
-            if error.is_transient or error.status == 409:
-                return self._again(key, error)
-            self.counts["refused"] += 1
-            _log.error("Writing a %s (%s) was refused and is given up: %s", self._name, key, error)
-            return True
+            return self._refused(key, error)
+        except Exception as error:
+            return self._failed(key, error)
         self.counts["written"] += 1
-        return True
+        return None
 
-    def _again(self, key: str, error: Exception) -> bool:
+    def _refused(self, key: str, error: ApiError) -> float | None:
+        if error.object_is_gone:
+            self.counts["gone"] += 1
+            return None
+        if error.is_transient or (error.status in MENDABLE and self._has_attempts_left(key)):
+            return self._again(key, error, error.retry_after_seconds)
+        self.counts["refused"] += 1
+        self._complain(key, error)
+        return None
+
+    def _failed(self, key: str, error: Exception) -> float | None:
+        """An error that nobody expected costs this write at most, never the worker."""
+        self._faults.note(f"writing a {self._name}", key, error)
+        if self._has_attempts_left(key):
+            return self._again(key, error)
+        self.counts["refused"] += 1
+        return None
+
+    def _has_attempts_left(self, key: str) -> bool:
+        return self._failures.get(key, 0) + 1 < ATTEMPTS
+
+    def _again(self, key: str, error: Exception, asked_seconds: float = 0.0) -> float:
         self.counts["retried"] += 1
+        self._failures[key] = self._failures.get(key, 0) + 1
         _log.debug("Writing a %s (%s) will be tried again: %s", self._name, key, error)
-        return False
+        return pause_seconds(self._failures[key], asked_seconds)
+
+    def _complain(self, key: str, error: ApiError) -> None:
+        """Once a minute for each status: what refuses one write usually refuses hundreds."""
+        now = self._clock.now()
+        level = logging.DEBUG
+        if now - self._complained_seconds.get(error.status, -COMPLAINT_SECONDS) >= COMPLAINT_SECONDS:
+            self._complained_seconds[error.status] = now
+            level = logging.ERROR
+        _log.log(level, "Writing a %s (%s) was refused and is given up: %s", self._name, key, error)

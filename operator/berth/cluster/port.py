@@ -12,6 +12,7 @@ from berth.cluster.binder import Binder
 from berth.cluster.conditions import Conditions
 from berth.cluster.events import EventRecorder
 from berth.model import Pod
+from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock, PodEvent
 
 FLUSH_SECONDS = 5.0
@@ -20,10 +21,10 @@ FLUSH_SECONDS = 5.0
 class KubernetesCluster:
     """Implements `berth.scheduler.ports.Cluster`."""
 
-    def __init__(self, api: Api, clock: Clock, instance: str) -> None:
-        self._binder = Binder(api)
-        self._conditions = Conditions(api, clock)
-        self._events = EventRecorder(api, clock, instance)
+    def __init__(self, api: Api, clock: Clock, instance: str, faults: Faults) -> None:
+        self._binder = Binder(api, clock)
+        self._conditions = Conditions(api, clock, faults)
+        self._events = EventRecorder(api, clock, instance, faults)
 
     def start(self) -> None:
         self._conditions.start()

@@ -3,10 +3,15 @@
 The session does not look into the environment by itself (aiohttp's `trust_env`): it would read the proxy variables
 and ~/.netrc for every single request, each time in a thread, which costs more than the request. The proxy is looked
 up once, here: the kubeconfig's `proxy-url` first, then HTTPS_PROXY and NO_PROXY.
+
+When certificates change, a new transport takes the place of the old one, which is retired: it is closed as soon as the
+requests on it have ended.
 """
 
 import ssl
 import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -25,9 +30,34 @@ class Transport:
                 limit=connections, ssl=_tls(configuration), keepalive_timeout=KEEP_ALIVE_SECONDS
             )
         )
+        self._requests = 0
+        self._is_retired = False
+
+    @property
+    def is_closed(self) -> bool:
+        return self.session.closed
+
+    @asynccontextmanager
+    async def use(self) -> AsyncIterator[aiohttp.ClientSession]:
+        """The session, for one request; it stays open until the request has ended."""
+        self._requests += 1
+        try:
+            yield self.session
+        finally:
+            self._requests -= 1
+            await self._close_if_done()
+
+    async def retire(self) -> None:
+        """No request will come any more: close now, or with the last one that is on its way."""
+        self._is_retired = True
+        await self._close_if_done()
 
     async def close(self) -> None:
         await self.session.close()
+
+    async def _close_if_done(self) -> None:
+        if self._is_retired and not self._requests:
+            await self.close()
 
 
 def find_proxy(configuration: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 kopf reports every failed attempt of every watch. During an outage that is a line a second a kind, all saying the
 same; each such message is let through once a minute, and one for all kinds together while the server does not answer.
+Only kopf's lines are held back: what Berth says is said as often as it happens.
 """
 
 import logging
@@ -9,6 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import orjson
 
@@ -24,7 +26,8 @@ _OUTAGE = re.compile(
 
 
 class Repeats(logging.Filter):
-    """Lets a message through once a minute; those of one outage, or that differ in a number only, are the same."""
+    """Lets a message of kopf through once a minute; those of one outage, or that differ in an attempt's number only,
+    are the same. Messages of others pass."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -32,6 +35,8 @@ class Repeats(logging.Filter):
         self._said: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.partition(".")[0] != "kopf":
+            return True
         message = record.getMessage()
         text = "outage" if _OUTAGE.match(message) else _ATTEMPT.sub("#", message)
         now = self._now()
@@ -44,11 +49,11 @@ class Repeats(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object a line; the time is UTC, as RFC 3339 writes it."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}",
+            "time": datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),

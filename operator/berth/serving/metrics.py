@@ -5,6 +5,7 @@ are used where the meaning is the same, `berth_*` elsewhere. Labels take values 
 outcomes, kinds).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -13,16 +14,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 Statistics = Callable[[], Mapping[str, Any]]
-
-COUNTERS = (
-    ("scheduler_schedule_attempts", "Attempts to schedule pods, by the result.", "result", ("scheduler", "attempts")),
-    (
-        "berth_faults",
-        "Errors of Berth itself that cost one object or one step, by what it was doing.",
-        "doing",
-        ("scheduler", "faults"),
-    ),
-)
 
 
 class StatisticsCollector(Collector):
@@ -39,14 +30,24 @@ class StatisticsCollector(Collector):
             "queue",
             _section(statistics, "scheduler", "queue"),
         )
-        for name, text, label, path in COUNTERS:
-            yield _counter(name, text, label, _section(statistics, *path))
+        yield _counter(
+            "scheduler_schedule_attempts",
+            "Attempts to schedule pods, by the result.",
+            "result",
+            _section(statistics, "scheduler", "attempts"),
+        )
         yield from _binds(_section(statistics, "scheduler", "binds"))
         yield from _cache(_section(statistics, "scheduler", "cache"))
-        yield _total(
+        yield _value(
             "berth_missing_echoes",
-            "Binds that the watch did not show in time; the pod was read instead.",
+            "Binds that the API server has acknowledged and the watch has not shown for 30 seconds.",
             _section(statistics, "scheduler").get("echo_missing", 0),
+        )
+        yield _counter(
+            "berth_faults",
+            "Errors of Berth itself that cost one object or one step, by what it was doing.",
+            "doing",
+            Counter(_section(statistics, "scheduler", "faults")) + Counter(_section(statistics, "faults")),
         )
         yield from _edge(statistics)
 
