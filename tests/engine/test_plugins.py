@@ -98,6 +98,17 @@ def test_an_ephemeral_volume_waits_for_its_claim():
     )
 
 
+def test_an_ephemeral_volume_takes_the_claim_of_its_own_pod_only():
+    pod = make_pod("p", volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
+
+    def owned_by(uid):
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": True}
+        return decide("VolumeBinding", [*NODES, volume("pv1"), claim("p-v", ownerReferences=[owner])], pod)
+
+    assert isinstance(owned_by(pod["metadata"]["uid"]), Placement)
+    assert "PVC default/p-v was not created for pod default/p (pod is not owner)" in owned_by("another").message
+
+
 ANTI_AFFINITY = {
     "podAntiAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [

@@ -16,7 +16,7 @@ from berth.engine.plugin import BadArgument, Plugin, Query
 from berth.engine.selection import match_selector
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts
-from berth.model import Claim, PodVolume
+from berth.model import Claim, Pod, PodVolume
 
 REASON_NODE = "node(s) didn't match PersistentVolume's node affinity"
 REASON_NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
@@ -45,7 +45,7 @@ class VolumeBinding(Plugin):
             return SKIP
         for volume in wanted:
             claim = state.claim(pod.namespace, str(volume.claim))
-            problem = _broken(volume, claim)
+            problem = _broken(pod, volume, claim)
             if problem is not None:
                 return PreFilter(code=Code.UNRESOLVABLE, reasons=(problem,))
         unbound = [claim for claim in self._claims(query, state) if not _is_bound(claim)]
@@ -78,7 +78,7 @@ def _is_bound(claim: Claim) -> bool:
     return claim.phase == "Bound" and bool(claim.volume_name)
 
 
-def _broken(volume: PodVolume, claim: Claim | None) -> str | None:
+def _broken(pod: Pod, volume: PodVolume, claim: Claim | None) -> str | None:
     if claim is None and volume.ephemeral:
         return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{volume.claim}"'
     if claim is None:
@@ -87,6 +87,8 @@ def _broken(volume: PodVolume, claim: Claim | None) -> str | None:
         return f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume "{claim.volume_name}"'
     if claim.deleting:
         return f'persistentvolumeclaim "{claim.name}" is being deleted'
+    if volume.ephemeral and claim.controller_uid != pod.uid:
+        return f"PVC {pod.namespace}/{claim.name} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
     return None
 
 
