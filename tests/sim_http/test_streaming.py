@@ -1,0 +1,163 @@
+"""Event streams on a clock that stands still unless it is moved: order, lateness, doubles, cuts and bookmarks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from berth.sim.faults import Copy, DropWatch, Faults, Late, Rule
+from berth.sim.store import Object
+from berth.sim.streaming import EventStream
+
+
+class FakeWatch:
+    """A store's watch: what is put in comes out; a bookmark is an event like others."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._ready: deque[tuple[str, Object]] = deque()
+
+    def put(self, *names: str) -> None:
+        self._ready.extend(("ADDED", {"name": name}) for name in names)
+
+    def take_ready(self) -> list[tuple[str, Object]]:
+        ready = list(self._ready)
+        self._ready.clear()
+        return ready
+
+    def bookmark(self) -> None:
+        self._ready.append(("BOOKMARK", {"name": "bookmark"}))
+
+    def close(self) -> None:
+        self.closed = True
+
+    async def __anext__(self) -> tuple[str, Object]:
+        if self.closed:
+            raise StopAsyncIteration
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+
+class Scripted(Faults):
+    """Faults with an answer for each event by its name."""
+
+    def __init__(self, copies: dict[str, Sequence[Copy]]) -> None:
+        super().__init__()
+        self._copies = copies
+
+    def on_event(self, kind: str, event_type: str, body: Any) -> Sequence[Copy]:
+        return self._copies.get(body["name"], (Copy(0.0),))
+
+
+class House:
+    """A stream whose time is moved by hand."""
+
+    def __init__(self, faults: Faults | None = None, *, lifetime_seconds: float = 1000.0) -> None:
+        self.watch = FakeWatch()
+        self.time = 0.0
+        self.stream = EventStream(
+            self.watch,  # type: ignore[arg-type]
+            lambda event_type, body: f"{body['name']} ".encode(),
+            kind="Pod",
+            now=lambda: self.time,
+            lifetime_seconds=lifetime_seconds,
+            faults=faults,
+        )
+
+    async def at(self, seconds: float) -> str | None:
+        """What is written when it is so late; "" for nothing, None for the end."""
+        self.time = seconds
+        try:
+            async with asyncio.timeout(0.01):
+                chunk = await self.stream.next_chunk()
+        except TimeoutError:
+            return ""
+        return None if chunk is None else chunk.decode().strip()
+
+
+async def test_what_is_ready_goes_out_in_one_piece() -> None:
+    house = House()
+    house.watch.put("a", "b", "c")
+    assert await house.at(0) == "a b c"
+    assert await house.at(1) == ""
+
+
+async def test_a_bookmark_comes_every_20_seconds_and_at_the_end() -> None:
+    house = House(lifetime_seconds=30)
+    assert await house.at(19) == ""
+    assert await house.at(20) == "bookmark"
+    assert await house.at(29) == ""
+    house.watch.put("a")
+    assert await house.at(30) == "a bookmark"
+    assert await house.at(30) is None
+    assert not house.stream.cut
+
+
+async def test_all_behind_a_late_event_waits_and_keeps_its_order() -> None:
+    house = House(Scripted({"late": (Copy(5.0),)}))
+    house.watch.put("a", "late", "b")
+    assert await house.at(0) == "a"
+    house.watch.put("c")
+    assert await house.at(4) == ""
+    assert await house.at(5) == "late b c"
+
+
+async def test_no_bookmark_promises_what_is_still_held_back() -> None:
+    house = House(Scripted({"late": (Copy(60.0),)}), lifetime_seconds=40)
+    house.watch.put("late")
+    assert await house.at(20) == ""
+    assert await house.at(40) is None
+
+
+async def test_a_repeat_comes_by_itself() -> None:
+    house = House(Scripted({"twice": (Copy(0.0), Copy(3.0))}))
+    house.watch.put("twice", "b")
+    assert await house.at(0) == "twice b"
+    assert await house.at(2) == ""
+    assert await house.at(3) == "twice"
+
+
+async def test_a_repeat_does_not_overtake_its_first_copy_that_waits_behind_a_late_event() -> None:
+    house = House(Scripted({"late": (Copy(5.0),), "twice": (Copy(0.0), Copy(1.0))}))
+    house.watch.put("late", "twice")
+    assert await house.at(0) == ""
+    assert await house.at(5) == "late twice twice"
+
+
+async def test_a_missed_event_never_comes() -> None:
+    house = House(Scripted({"missed": ()}))
+    house.watch.put("a", "missed", "b")
+    assert await house.at(0) == "a b"
+
+
+async def test_a_dropped_connection_ends_right_after_the_event() -> None:
+    house = House(Scripted({"last": (Copy(0.0, drop=True),)}))
+    house.watch.put("a", "last", "b")
+    assert await house.at(0) == "a last"
+    assert await house.at(0) is None
+    assert house.stream.cut
+
+
+async def test_a_watch_lives_no_longer_than_the_rule_says() -> None:
+    house = House(Faults([Rule(DropWatch(2.0, 2.0))]))
+    assert await house.at(1.9) == ""
+    assert await house.at(2.0) is None
+    assert house.stream.cut
+
+
+async def test_a_late_rule_holds_up_real_events() -> None:
+    house = House(Faults([Rule(Late(1.0, 1.0), every=2)]))
+    house.watch.put("a", "b", "c")
+    assert await house.at(0) == "a"
+    assert await house.at(1) == "b c"
+
+
+async def test_a_closed_watch_ends_in_order() -> None:
+    house = House()
+    house.watch.put("a")
+    house.watch.close()
+    assert await house.at(0) == "a"
+    assert await house.at(0) is None
+    assert not house.stream.cut
