@@ -14,7 +14,7 @@ CONTROL_PLANE := PYTHONPATH=tests $(RUN) -m control_plane.build
 # Extra words for the programs behind the targets: make test ARGS='-k queue', make bench ARGS='--nodes 1000'.
 ARGS ?=
 
-.PHONY: help install test check control-plane cluster-test bench clean
+.PHONY: help install demo test check control-plane cluster-test bench clean
 
 help: ## list the targets
 	@echo "usage: make TARGET [ARGS='...']"
@@ -33,6 +33,9 @@ $(READY): pyproject.toml constraints.txt
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	@touch $@
 
+demo: $(READY) ## watch Berth place pods on an embedded cluster (half a minute)
+	@$(VENV)/bin/berth demo $(ARGS)
+
 test: $(READY) ## run the tests that need nothing but Python
 	$(RUN) -m pytest $(ARGS)
 
@@ -44,9 +47,12 @@ check: $(READY) ## ruff, mypy --strict, import-linter
 control-plane: $(READY) ## get etcd, kube-apiserver, kube-scheduler and kubectl (once; minutes)
 	@$(CONTROL_PLANE)
 
-cluster-test: $(READY) ## run the end-to-end tests on a real kube-apiserver
+cluster-demo: $(READY) ## watch Berth place pods on an embedded cluster (half a minute)
+	@$(VENV)/bin/berth demo $(ARGS)
+
+test: $(READY) ## run the end-to-end tests on a real kube-apiserver
 	@$(CONTROL_PLANE)
-	$(RUN) -m pytest -m cluster tests/cluster $(ARGS)
+	$(RUN) -m pytest -m cluster $(ARGS)
 
 bench: $(READY) ## pods/s of Berth, kube-scheduler and a client that only binds
 	@$(CONTROL_PLANE) --with-scheduler

@@ -126,6 +126,14 @@ class Client:
         """A merge patch."""
         return await self._persistently("PATCH", path, body, content_type="application/merge-patch+json")
 
+    async def apply(self, body: Object) -> Object:
+        """Server-side apply: made or changed to be like this."""
+        path = f"{path_of(body)}"
+        query = {"fieldManager": "tests", "force": "true"}
+        return await self._persistently(
+            "PATCH", path, body, parameters=query, content_type="application/apply-patch+yaml"
+        )
+
     async def delete(self, path: str, *, grace_period_seconds: int = 0) -> None:
         """Delete an object, without grace by default, as no kubelet would end it; one that is gone already is fine."""
         try:

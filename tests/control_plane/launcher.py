@@ -26,7 +26,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, TypeVar
@@ -97,13 +97,7 @@ class ControlPlane:
         self, *arguments: str, input: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator; raises KubectlFailed unless `check` is false."""
-        command = [str(self._programs.kubectl), "--kubeconfig", str(self.kubeconfig), *arguments]
-        environment = {**os.environ, "HOME": str(self.folder), "KUBECACHEDIR": str(self.folder / "kubectl")}
-        done = subprocess.run(command, input=input, capture_output=True, text=True, env=environment)
-        if check and done.returncode != 0:
-            said = done.stderr + done.stdout
-            raise KubectlFailed(f"kubectl {' '.join(arguments)} ended with {done.returncode}: {said}")
-        return done
+        return run_kubectl(self._programs.kubectl, self.kubeconfig, self.folder, arguments, input, check)
 
     def apply_crds(self, folder: Path) -> None:
         """Apply every manifest of `folder` and wait until the API server serves the kinds."""
@@ -280,6 +274,19 @@ class ControlPlane:
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin", "namespace": "default"}}],
         }
         _write_secret(self.kubeconfig, json.dumps(configuration, indent=2))  # JSON is YAML
+
+
+def run_kubectl(
+    program: Path, kubeconfig: Path, folder: Path, arguments: Sequence[str], input: str | None, check: bool
+) -> subprocess.CompletedProcess[str]:
+    """kubectl with its cache in `folder`; raises KubectlFailed unless `check` is false."""
+    command = [str(program), "--kubeconfig", str(kubeconfig), *arguments]
+    environment = {**os.environ, "HOME": str(folder), "KUBECACHEDIR": str(folder / "kubectl")}
+    done = subprocess.run(command, input=input, capture_output=True, text=True, env=environment)
+    if check and done.returncode != 0:
+        said = done.stderr + done.stdout
+        raise KubectlFailed(f"kubectl {' '.join(arguments)} ended with {done.returncode}: {said}")
+    return done
 
 
 def _write_secret(path: Path, text: str) -> None:

@@ -1,13 +1,16 @@
-"""Fixtures of the end-to-end tests: one real control plane for the session, emptied after each test.
+"""Fixtures of the end-to-end tests: a cluster for the session, emptied after each test.
 
-    control_plane   ControlPlane, started once
+Each test runs twice, unchanged: on the embedded cluster in `make test`, and, carrying the marker `cluster`, on a real
+etcd and kube-apiserver in `make cluster-test`. Those that need the real one ask for it (`only_real`).
+
+    control_plane   a Plane, started once
     crds            defines Berth's custom resources in it (berth_process does so by itself)
     kubeconfig      the path of its administrator's kubeconfig
     api             an asyncio client for it, for this test
     berth_process   call it to start Berth and wait until it is ready; stopped after the test, with exit status 0
 
-Every test here carries the marker `cluster` and leaves an empty cluster behind. When one fails, the ends of the logs
-of Berth and of the control plane are shown with it.
+Every test leaves an empty cluster behind. When one fails, the ends of the logs of Berth and of the control plane are
+shown with it.
 """
 
 from __future__ import annotations
@@ -21,23 +24,17 @@ import pytest
 from control_plane.berth_process import BerthProcess
 from control_plane.cleaning import remove_everything
 from control_plane.client import Client
+from control_plane.embedded import EmbeddedPlane
 from control_plane.launcher import ControlPlane
 from control_plane.programs import MissingPrograms, find_programs
 
-FOLDER = Path(__file__).parent
-CRDS = FOLDER.parents[1] / "crds"
+CRDS = Path(__file__).resolve().parents[2] / "crds"
 
+Plane = ControlPlane | EmbeddedPlane
 StartBerth = Callable[..., BerthProcess]
 
-_control_plane = pytest.StashKey[ControlPlane]()
+_control_plane = pytest.StashKey[Plane]()
 _berths = pytest.StashKey[list[BerthProcess]]()
-
-
-@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marker
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if FOLDER in item.path.parents:
-            item.add_marker(pytest.mark.cluster)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -51,31 +48,36 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-@pytest.fixture(scope="session")
-def control_plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    try:
-        programs = find_programs()
-    except MissingPrograms as error:
-        pytest.exit(f"control plane: {error}", returncode=2)
-    with ControlPlane(programs, logs=tmp_path_factory.mktemp("control-plane")) as plane:
+@pytest.fixture(scope="session", params=["embedded", pytest.param("real", marks=pytest.mark.cluster)])
+def control_plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    with _plane(request.param, tmp_path_factory) as plane:
         request.session.stash[_control_plane] = plane
         yield plane
         del request.session.stash[_control_plane]
 
 
+def _plane(kind: str, folders: pytest.TempPathFactory) -> Plane:
+    if kind == "embedded":
+        return EmbeddedPlane(folders.mktemp("embedded"))
+    try:
+        return ControlPlane(find_programs(), logs=folders.mktemp("control-plane"))
+    except MissingPrograms as error:
+        pytest.exit(f"control plane: {error}", returncode=2)
+
+
 @pytest.fixture(scope="session")
-def crds(control_plane: ControlPlane) -> None:
+def crds(control_plane: Plane) -> None:
     """Berth's custom resources are defined from here on, and stay."""
     control_plane.apply_crds(CRDS)
 
 
 @pytest.fixture
-def kubeconfig(control_plane: ControlPlane) -> Path:
+def kubeconfig(control_plane: Plane) -> Path:
     return control_plane.kubeconfig
 
 
 @pytest.fixture
-async def api(control_plane: ControlPlane) -> AsyncIterator[Client]:
+async def api(control_plane: Plane) -> AsyncIterator[Client]:
     async with Client(control_plane.url, control_plane.token) as client:
         yield client
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from cluster.watching import (
+from control_plane.client import NAMESPACES, NODES, PODS, Client
+from end_to_end.watching import (
     EVENTS,
     StartBerth,
     are_bound,
     bound,
     bound_twice,
     names,
+    only_real,
     overfull_nodes,
     pending,
     refusal,
 )
-from control_plane.client import NAMESPACES, NODES, PODS, Client
 from support.builders import make_node, make_pod
 
 DEFAULT = f"{NAMESPACES}/default/pods"
@@ -96,6 +97,7 @@ async def test_a_pod_with_a_claim_waits_until_the_claim_is_bound(api: Client, be
     assert pods["default/db"]["spec"]["nodeName"] == "there"
 
 
+@only_real
 async def test_three_thousand_plain_pods_on_five_thousand_nodes_are_all_bound(
     api: Client, berth_process: StartBerth
 ) -> None:

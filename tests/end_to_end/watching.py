@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+import pytest
+
 from berth.model import parse_quantity, to_milli
 from control_plane.berth_process import BerthProcess
 from control_plane.client import NODES, PODS, Client, Object
+from control_plane.embedded import EmbeddedPlane
+from control_plane.launcher import ControlPlane
 
 EVENTS = "/apis/events.k8s.io/v1/events"
 
+only_real = pytest.mark.parametrize(
+    "control_plane", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True, scope="session"
+)
+
 Pods = Mapping[str, Object]
 StartBerth = Callable[..., BerthProcess]
+Plane = ControlPlane | EmbeddedPlane
 
 
 def bound(pods: Pods) -> list[Object]:

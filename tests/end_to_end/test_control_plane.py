@@ -15,6 +15,9 @@ from control_plane.cleaning import remove_everything
 from control_plane.client import NAMESPACES, NODES, PODS, ApiError, Client, Object
 from control_plane.launcher import ControlPlane, KubectlFailed
 from control_plane.programs import assets_folder, kubernetes_version
+from end_to_end.watching import only_real
+
+pytestmark = only_real
 
 TESTS = Path(__file__).resolve().parents[1]
 

@@ -1,8 +1,8 @@
-"""SchedulingPolicies on a real API server, by kubectl: applied, edited, broken, mended, deleted."""
+"""SchedulingPolicies: applied, edited, broken, mended, deleted; each takes effect on the next pod."""
 
 from __future__ import annotations
 
-import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.watching import StartBerth, are_bound, bound
-from control_plane.client import PODS, POLICIES, Client, Object
-from control_plane.launcher import ControlPlane, KubectlFailed
+from control_plane.client import PODS, POLICIES, ApiError, Client, Object
+from control_plane.launcher import ControlPlane
+from end_to_end.watching import StartBerth, are_bound, bound, only_real
 from support.builders import make_node, make_pod
 
 SHIPPED = Path(__file__).resolve().parents[2] / "policies"
@@ -25,14 +25,13 @@ def condition(policy: Object, kind: str) -> tuple[str, str]:
     return "", ""
 
 
-def policy(name: str, scheduler: str, *priorities: Object, **spec: object) -> str:
-    body = {
+def policy(name: str, scheduler: str, *priorities: Object, **spec: object) -> Object:
+    return {
         "apiVersion": "berth.dev/v1alpha1",
         "kind": "SchedulingPolicy",
         "metadata": {"name": name},
         "spec": {"schedulerName": scheduler, "priorities": list(priorities), **spec},
     }
-    return json.dumps(body)
 
 
 SPREAD: Object = {"name": "NodeResourcesFit", "weight": 50}
@@ -58,6 +57,7 @@ def _are_in_force(policies: Mapping[str, Object]) -> bool:
     return len(policies) == 2 and all(condition(found, "Active") == ("True", "InForce") for found in policies.values())
 
 
+@only_real
 async def test_the_shipped_policies_are_taken_and_kubectl_shows_it(
     control_plane: ControlPlane, api: Client, berth_process: StartBerth
 ) -> None:
@@ -74,34 +74,32 @@ async def test_the_shipped_policies_are_taken_and_kubectl_shows_it(
     assert "weight" in control_plane.kubectl("explain", "sp.spec.priorities").stdout
 
 
-async def test_an_edit_decides_the_next_pod_and_nothing_restarts(
-    control_plane: ControlPlane, api: Client, berth_process: StartBerth
-) -> None:
+async def test_an_edit_decides_the_next_pod_and_nothing_restarts(api: Client, berth_process: StartBerth) -> None:
     await api.create_many(make_node(f"n{i}", cpu="4", memory="4Gi") for i in range(4))
     berth = berth_process()
     pid = berth.process.pid
-    control_plane.kubectl("apply", "-f", "-", input=policy("mine", "berth", SPREAD))
+    await api.apply(policy("mine", "berth", SPREAD))
     assert max((await place(api, "spread", 4)).values()) == 1
 
-    control_plane.kubectl("apply", "-f", "-", input=policy("mine", "berth", PACK))
+    await api.apply(policy("mine", "berth", PACK))
     await api.wait_until(
         POLICIES, lambda found: found["mine"]["status"].get("activeGeneration") == 2, timeout_seconds=30
     )
     assert len(await place(api, "pack", 5)) == 1
 
-    control_plane.kubectl("delete", "sp", "mine")
+    await api.delete(f"{POLICIES}/mine")
     assert len(await place(api, "built-in", 6)) > 1
     assert berth.process.pid == pid
 
 
 async def test_a_bad_edit_leaves_the_last_good_policy_in_force_and_says_what_is_wrong(
-    control_plane: ControlPlane, api: Client, berth_process: StartBerth
+    api: Client, berth_process: StartBerth
 ) -> None:
     await api.create_many(make_node(f"n{i}", cpu="4", memory="4Gi") for i in range(3))
     berth_process()
-    control_plane.kubectl("apply", "-f", "-", input=policy("mine", "berth", PACK))
+    await api.apply(policy("mine", "berth", PACK))
     await api.wait_until(POLICIES, lambda found: condition(found["mine"], "Active")[0] == "True", timeout_seconds=30)
-    control_plane.kubectl("apply", "-f", "-", input=policy("mine", "berth", {"name": "NodeResorcesFit"}))
+    await api.apply(policy("mine", "berth", {"name": "NodeResorcesFit"}))
 
     found = await api.wait_until(
         POLICIES, lambda found: condition(found["mine"], "Accepted") == ("False", "Invalid"), timeout_seconds=30
@@ -112,13 +110,13 @@ async def test_a_bad_edit_leaves_the_last_good_policy_in_force_and_says_what_is_
     assert any("spec.priorities[0].name" in c["message"] for c in status["conditions"])
     assert len(await place(api, "still-packed", 4)) == 1
 
-    control_plane.kubectl("apply", "-f", "-", input=policy("mine", "berth", SPREAD))
+    await api.apply(policy("mine", "berth", SPREAD))
     await api.wait_until(POLICIES, lambda found: condition(found["mine"], "Accepted")[0] == "True", timeout_seconds=30)
     assert len(await place(api, "mended", 4)) > 1
 
 
 async def test_pods_of_a_scheduler_name_that_nobody_serves_are_taken_up_when_a_policy_does(
-    control_plane: ControlPlane, api: Client, berth_process: StartBerth
+    api: Client, berth_process: StartBerth
 ) -> None:
     await api.create(make_node("n"))
     berth_process()
@@ -127,16 +125,16 @@ async def test_pods_of_a_scheduler_name_that_nobody_serves_are_taken_up_when_a_p
     pods = await api.wait_until(PODS, are_bound(1), timeout_seconds=30)
     assert [pod["metadata"]["name"] for pod in bound(pods)] == ["ours"]
 
-    control_plane.kubectl("apply", "-f", "-", input=policy("batch", "batch"))
+    await api.apply(policy("batch", "batch"))
     await api.wait_until(PODS, are_bound(2), timeout_seconds=30)
 
 
 async def test_of_two_policies_for_one_name_the_first_by_name_is_active_and_both_say_so(
-    control_plane: ControlPlane, api: Client, berth_process: StartBerth
+    api: Client, berth_process: StartBerth
 ) -> None:
     berth_process()
-    control_plane.kubectl("apply", "-f", "-", input=policy("b", "berth"))
-    control_plane.kubectl("apply", "-f", "-", input=policy("a", "berth"))
+    await api.apply(policy("b", "berth"))
+    await api.apply(policy("a", "berth"))
     await api.wait_until(
         POLICIES,
         lambda found: (
@@ -155,8 +153,8 @@ async def test_of_two_policies_for_one_name_the_first_by_name_is_active_and_both
         (policy("x", ""), "spec.schedulerName"),
     ],
 )
-def test_nonsense_is_refused_by_the_api_server_with_the_field(
-    control_plane: ControlPlane, crds: None, broken: str, field: str
+async def test_nonsense_is_refused_by_the_api_server_with_the_field(
+    api: Client, crds: None, broken: Object, field: str
 ) -> None:
-    with pytest.raises(KubectlFailed, match=field.replace("[", r"\[").replace("]", r"\]")):
-        control_plane.kubectl("apply", "-f", "-", input=broken)
+    with pytest.raises(ApiError, match=re.escape(field)):
+        await api.create(broken)
