@@ -10,7 +10,8 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,15 +19,19 @@ import orjson
 import yaml
 
 from berth import __version__
+from berth.cluster.census import REGULAR_SECONDS
 from berth.cluster.errors import ApiError, CredentialsError
+from berth.demo import add_arguments as add_demo_arguments
+from berth.demo import main as run_demo
 from berth.handlers import watch
 from berth.judge import run_judge
 from berth.policy import PolicyError, load_policy
 from berth.runtime import Options, Runtime
 from berth.serving import logs
-from berth.serving.server import BadAddress, parse_address
+from berth.serving.server import DEFAULT_ADDRESS, BadAddress, parse_address
 
 OK, FAILED, USAGE = 0, 1, 2
+LOG_LEVEL, LOG_FORMAT = "info", "text"
 
 EXIT_CODES = "exit codes:\n  0  all well\n  1  it failed; standard error says why\n  2  it was asked wrongly\n"
 EXAMPLES = """examples:
@@ -52,9 +57,10 @@ examples:
 LINT_EXAMPLES = """examples:
   %(prog)s policies/default.yaml
   %(prog)s -o json policies/*.yaml
-  kubectl get schedulingpolicy batch -o yaml | %(prog)s -
+  kubectl get schedulingpolicies -o yaml | %(prog)s -
 
 """
+LISTS = ("List", "SchedulingPolicyList")
 NOT_STANDALONE = (
     "berth run: replicas and leader election are not available in this version; run one replica with --standalone"
 )
@@ -63,11 +69,7 @@ NOT_STANDALONE = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point of `berth` and `kubectl-berth`."""
     program = _program_name()
-    try:
-        options = _parser(program).parse_args(arguments)
-    except ValueError as error:
-        print(f"{program}: {error}", file=sys.stderr)
-        return USAGE
+    options = _parser(program).parse_args(arguments)
     code: int = options.command(options)
     return code
 
@@ -86,6 +88,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"berth {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_run(commands)
+    demo = commands.add_parser("demo", help="watch Berth work on an embedded cluster", allow_abbrev=False)
+    add_demo_arguments(demo)
+    demo.set_defaults(command=run_demo)
     _add_judge(commands)
     _add_policy(commands)
     version = commands.add_parser("version", help="print the version")
@@ -106,7 +111,6 @@ def _new(make: Any, *names: str, text: str, more: str = "", **others: Any) -> ar
 
 
 def _add_run(commands: Any) -> None:
-    environment = os.environ
     run = _new(
         commands.add_parser,
         "run",
@@ -115,40 +119,32 @@ def _add_run(commands: Any) -> None:
         more=RUN_EXAMPLES,
     )
     run.add_argument("--standalone", action="store_true", help="run as the only replica (the one mode there is)")
+    # No defaults here: what is not given comes from the environment, which is read when the command is `run`.
     run.add_argument(
         "--kubeconfig",
         metavar="FILE",
-        default=environment.get("BERTH_KUBECONFIG") or None,
         help="credentials (default: $KUBECONFIG, ~/.kube/config, the pod's service account)",
     )
-    run.add_argument(
-        "--context",
-        metavar="NAME",
-        default=environment.get("BERTH_CONTEXT") or None,
-        help="context of the kubeconfig (default: its current one)",
-    )
+    run.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
     run.add_argument(
         "--http-address",
         metavar="HOST:PORT",
-        default=Options.from_environment().http_address,
-        help='health and metrics, on the loopback interface; "" turns them off (default: %(default)s)',
+        help=f'health and metrics, on the loopback interface; "" turns them off (default: {DEFAULT_ADDRESS})',
     )
     run.add_argument(
         "--seed",
         metavar="N",
         type=_whole,
-        default=Options.from_environment().seed,
         help="seed of the random choice among equally good nodes (default: a new one each time)",
     )
     run.add_argument(
         "--census-seconds",
         metavar="N",
         type=_positive,
-        default=Options.from_environment().census_seconds,
-        help="how often the cache is compared with the API server's lists (default: %(default)g)",
+        help=f"how often the cache is compared with the API server's lists (default: {REGULAR_SECONDS:g})",
     )
-    run.add_argument("--log-level", choices=logs.LEVELS, default=_choice("BERTH_LOG_LEVEL", logs.LEVELS, "info"))
-    run.add_argument("--log-format", choices=logs.FORMATS, default=_choice("BERTH_LOG_FORMAT", logs.FORMATS, "text"))
+    run.add_argument("--log-level", choices=logs.LEVELS, help=f"(default: {LOG_LEVEL})")
+    run.add_argument("--log-format", choices=logs.FORMATS, help=f"(default: {LOG_FORMAT})")
     run.set_defaults(command=_run)
 
 
@@ -184,14 +180,6 @@ def _add_policy(commands: Any) -> None:
     lint.add_argument("files", metavar="FILE", nargs="+", help='YAML or JSON; "-" is standard input')
     lint.add_argument("-o", "--output", choices=("text", "json"), default="text", help="format (default: %(default)s)")
     lint.set_defaults(command=_lint)
-
-
-def _choice(variable: str, choices: Sequence[str], default: str) -> str:
-    """argparse does not check defaults, so what the environment says is checked here."""
-    value = os.environ.get(variable) or default
-    if value not in choices:
-        raise ValueError(f'{variable}: "{value}" is not one of {", ".join(choices)}')
-    return value
 
 
 def _whole(text: str) -> int:
@@ -259,7 +247,7 @@ def _lint_file(path: str) -> Iterator[dict[str, str]]:
     """A finding a problem, and one without a message for each policy that has none."""
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-        documents = [document for document in yaml.safe_load_all(text) if document is not None]
+        documents = [policy for document in yaml.safe_load_all(text) for policy in _unwrapped(document)]
     except (OSError, UnicodeDecodeError) as error:
         yield _finding(path, "", "", f"cannot be read: {error}")
         return
@@ -270,6 +258,14 @@ def _lint_file(path: str) -> Iterator[dict[str, str]]:
         yield _finding(path, "", "", "has no policy in it")
     for document in documents:
         yield from _lint_document(path, document)
+
+
+def _unwrapped(document: object) -> Iterator[object]:
+    """The objects in a document: those of a list, as `kubectl get` prints several, or the one that it is."""
+    if isinstance(document, dict) and document.get("kind") in LISTS and isinstance(document.get("items"), list):
+        yield from document["items"]
+    elif document is not None:
+        yield document
 
 
 def _lint_document(path: str, document: object) -> Iterator[dict[str, str]]:
@@ -292,28 +288,51 @@ def _finding(path: str, policy: str, field: str, message: str) -> dict[str, str]
 # --- run -------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """Everything that `run` is told: flags, where they are given, and the environment elsewhere."""
+
+    options: Options
+    log_level: str
+    log_format: str
+
+
 def _run(options: argparse.Namespace) -> int:
     if not options.standalone:
         print(NOT_STANDALONE, file=sys.stderr)
         return USAGE
     try:
+        settings = _settings(options, dict(os.environ))
+    except ValueError as error:
+        print(f"berth run: {error}", file=sys.stderr)
+        return USAGE
+    logs.configure(settings.log_level, settings.log_format)
+    return asyncio.run(_run_until_stopped(settings.options))
+
+
+def _settings(flags: argparse.Namespace, environment: Mapping[str, str]) -> _Settings:
+    """ValueError names the variable or the flag that makes no sense."""
+    named = ("kubeconfig", "context", "http_address", "seed", "census_seconds")
+    given = {name: value for name in named if (value := getattr(flags, name)) is not None}
+    options = replace(Options.from_environment(environment), **given)
+    try:
         if options.http_address:
             parse_address(options.http_address)
     except BadAddress as error:
-        print(f"berth run: --http-address: {error}", file=sys.stderr)
-        return USAGE
-    logs.configure(options.log_level, options.log_format)
-    return asyncio.run(
-        _run_until_stopped(
-            Options(
-                kubeconfig=options.kubeconfig,
-                context=options.context,
-                http_address=options.http_address,
-                seed=options.seed,
-                census_seconds=options.census_seconds,
-            )
-        )
+        source = "--http-address" if "http_address" in given else "BERTH_HTTP_ADDRESS"
+        raise ValueError(f"{source}: {error}") from error
+    return _Settings(
+        options,
+        flags.log_level or _choice(environment, "BERTH_LOG_LEVEL", logs.LEVELS, LOG_LEVEL),
+        flags.log_format or _choice(environment, "BERTH_LOG_FORMAT", logs.FORMATS, LOG_FORMAT),
     )
+
+
+def _choice(environment: Mapping[str, str], variable: str, choices: Sequence[str], default: str) -> str:
+    value = environment.get(variable) or default
+    if value not in choices:
+        raise ValueError(f'{variable}: "{value}" is not one of {", ".join(choices)}')
+    return value
 
 
 async def _run_until_stopped(options: Options) -> int:

@@ -1,0 +1,196 @@
+"""The picture as rich draws it: a bar a node, zone by zone; how full nodes are, then and now; queue, rate, decisions.
+
+`draw` is a function of a scene and a size. It fits itself into the size: with many nodes a bar stands for several of
+them, and the list of decisions takes the lines that are left. Colours are styles, which rich leaves out where there
+is no terminal to show them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from berth.demo.picture import BUCKETS, NodeView, Picture, Shape, bucket, shape_of
+
+STEPS = "▁▂▃▄▅▆▇█"
+NOTHING = "·"
+# By bucket of the histogram: nothing, then from cool to warm.
+COLOURS = ("bright_black", "blue", "cyan", "green", "yellow", "red")
+BORDER = "bright_black"
+CURVE_SECONDS = 40
+# The panels in the middle stand side by side from this width on; the bars in the left one take what is left.
+SIDE_BY_SIDE_CELLS = 72
+RIGHT_CELLS, MOST_RIGHT_CELLS = 34, 46
+# Around the two bars of a line: borders, the bucket's name, gaps, and the numbers behind the bars.
+BESIDE_BARS_CELLS = 27
+FEWEST_BAR_CELLS, MOST_BAR_CELLS = 4, 24
+FEWEST_DECISIONS, MOST_DECISIONS = 1, 8
+# Everything but zone bars and decisions: three borders, a title a zone, the table in the middle, the news line.
+FRAME_LINES = 17
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What there is to draw: the picture, where the story is, and how nodes were filled when the policy changed."""
+
+    picture: Picture
+    now_seconds: float
+    title: str
+    news: str
+    planned: int
+    before: Shape | None = None
+
+
+def draw(scene: Scene, width: int, height: int) -> RenderableType:
+    """The whole screen, at most `height` lines of `width` cells where that is possible at all."""
+    zones = _zones(scene.picture, width - 4, _zone_lines(scene.picture, height))
+    zone_lines = sum(len(lines) for _, lines in zones)
+    room = height - FRAME_LINES - zone_lines
+    return Group(
+        Panel(_zone_group(zones), title=_headline(scene), border_style=BORDER, title_align="left"),
+        _middle(scene, width),
+        Panel(_decisions(scene, room, width - 4), title="Last decisions", border_style=BORDER, title_align="left"),
+    )
+
+
+def _headline(scene: Scene) -> Text:
+    return Text.assemble(("Berth demo", "bold"), f"  {scene.title}  ", (f"{scene.now_seconds:4.1f} s", "bold"))
+
+
+# --- zones -----------------------------------------------------------------------------------------------------------
+
+
+def _zone_lines(picture: Picture, height: int) -> int:
+    """How many lines of bars a zone may have."""
+    zones = max(1, len(picture.zones()))
+    return max(1, (height - FRAME_LINES - FEWEST_DECISIONS) // zones)
+
+
+def _zones(picture: Picture, width: int, most_lines: int) -> list[tuple[Text, list[Text]]]:
+    zones = picture.zones()
+    most_nodes = max((len(nodes) for nodes in zones.values()), default=0)
+    together = max(1, -(-most_nodes // max(1, width * most_lines)))
+    return [(_zone_title(zone, nodes, together), _bars(nodes, together, width)) for zone, nodes in zones.items()]
+
+
+def _zone_group(zones: Sequence[tuple[Text, list[Text]]]) -> RenderableType:
+    return Group(*(line for title, lines in zones for line in (title, *lines)))
+
+
+def _zone_title(zone: str, nodes: Sequence[NodeView], together: int) -> Text:
+    shape = shape_of(nodes)
+    title = Text.assemble(
+        (zone or "no zone", "bold"),
+        f"  {shape.nodes} nodes, {shape.in_use} in use, ",
+        (f"{shape.empty} empty", "bold" if shape.empty else ""),
+        f", cpu {shape.cpu_percent:.0f} %",
+    )
+    return title.append(f" (a bar is {together} nodes)", "bright_black") if together > 1 else title
+
+
+def _bars(nodes: Sequence[NodeView], together: int, width: int) -> list[Text]:
+    groups = [nodes[start : start + together] for start in range(0, len(nodes), together)]
+    cells = [_bar(shape_of(group)) for group in groups]
+    return [Text.assemble(*cells[start : start + width]) for start in range(0, len(cells), width)]
+
+
+def _bar(shape: Shape) -> tuple[str, str]:
+    """A character as high as the nodes are full, and its colour."""
+    if shape.empty == shape.nodes:
+        return NOTHING, COLOURS[0]
+    step = min(len(STEPS) - 1, int(shape.cpu_percent * len(STEPS) / 100))
+    return STEPS[step], COLOURS[bucket(shape.in_use, shape.cpu_percent)]
+
+
+# --- how full, queue, rate -------------------------------------------------------------------------------------------
+
+
+def _middle(scene: Scene, width: int) -> RenderableType:
+    if width < SIDE_BY_SIDE_CELLS:
+        return Group(_histogram_panel(scene, width), _numbers_panel(scene, width))
+    right = min(MOST_RIGHT_CELLS, max(RIGHT_CELLS, width // 3))
+    grid = Table.grid(expand=True)
+    grid.add_column(ratio=1)
+    grid.add_column(width=right)
+    grid.add_row(_histogram_panel(scene, width - right), _numbers_panel(scene, right))
+    return grid
+
+
+def _histogram_panel(scene: Scene, width: int) -> Panel:
+    now = scene.picture.shape()
+    columns = [("now", now)] if scene.before is None else [("before", scene.before), ("now", now)]
+    cells = max(FEWEST_BAR_CELLS, min(MOST_BAR_CELLS, (width - BESIDE_BARS_CELLS) // 2))
+    table = Table.grid(padding=(0, 2))
+    table.add_row(Text("cpu asked"), *(Text(title, "bold") for title, _ in columns))
+    for number, name in enumerate(BUCKETS):
+        bars = (_length(shape.histogram[number], shape.nodes, cells, COLOURS[number]) for _, shape in columns)
+        table.add_row(Text(name, COLOURS[number]), *bars)
+    return Panel(table, title="Nodes by how full they are", border_style=BORDER, title_align="left")
+
+
+def _length(count: int, whole: int, most_cells: int, colour: str) -> Text:
+    cells = -(-count * most_cells // whole) if whole else 0
+    return Text.assemble(("█" * cells, colour), f"{' ' if cells else ''}{count}")
+
+
+def _numbers_panel(scene: Scene, width: int) -> Panel:
+    picture, now = scene.picture, scene.now_seconds
+    seconds = min(CURVE_SECONDS, max(1, width - 13))
+    waiting = picture.waiting()
+    table = Table.grid(padding=(0, 2))
+    table.add_row("placed", Text(f"{picture.placed} of {scene.planned}", "bold"))
+    table.add_row("running", str(picture.running))
+    table.add_row("rate", Text(f"{picture.rate(now):.0f} pods/s", "bold"))
+    table.add_row("", curve(picture.rates(now, seconds)))
+    table.add_row("waiting", Text(str(len(waiting)), "bold"))
+    table.add_row("", curve(picture.waits(now, seconds)))
+    table.add_row("policy", _policy(picture))
+    return Panel(table, title="Queue and rate", border_style=BORDER, title_align="left")
+
+
+def curve(numbers: Sequence[int]) -> Text:
+    """A line of small bars, the highest number as the highest bar."""
+    highest = max(numbers, default=0)
+    if not highest:
+        return Text(STEPS[0] * len(numbers), COLOURS[0])
+    steps = (STEPS[-(-number * (len(STEPS) - 1) // highest)] for number in numbers)
+    return Text("".join(steps), "cyan")
+
+
+def _policy(picture: Picture) -> Text:
+    policy = picture.policy
+    if policy is None:
+        return Text("none yet", "bright_black")
+    aim = "packing" if policy.is_packing else "spreading"
+    if policy.in_force:
+        return Text.assemble((aim, "bold magenta" if policy.is_packing else "bold cyan"), ", in force")
+    return Text(f"{aim}, applied", "bright_black")
+
+
+# --- decisions -------------------------------------------------------------------------------------------------------
+
+
+def _decisions(scene: Scene, room: int, width: int) -> RenderableType:
+    refused = [pod for pod in scene.picture.waiting() if pod.refusal][:1]
+    most = max(FEWEST_DECISIONS, min(MOST_DECISIONS, room - 2 * len(refused)))
+    latest = list(scene.picture.decisions)[-most:]
+    table = Table.grid(padding=(0, 1))
+    for decision in reversed(latest):
+        table.add_row(
+            Text(f"{decision.at_seconds:5.1f} s", "bright_black"),
+            Text(decision.pod.partition("/")[2]),
+            Text("on", "bright_black"),
+            Text(decision.node, "bold"),
+            Text(f"which is {decision.percent:.0f} % full now", "bright_black"),
+        )
+    for _ in range(most - len(latest)):
+        table.add_row("")
+    reasons = [
+        Text.assemble(("pending ", "bold red"), (pod.key.partition("/")[2], "bold"), f": {pod.refusal}")
+        for pod in refused
+    ]
+    news = Text(scene.news, "bold", no_wrap=True, overflow="ellipsis")
+    return Group(news, table, *reasons)
