@@ -47,10 +47,7 @@ check: $(READY) ## ruff, mypy --strict, import-linter
 control-plane: $(READY) ## get etcd, kube-apiserver, kube-scheduler and kubectl (once; minutes)
 	@$(CONTROL_PLANE)
 
-cluster-demo: $(READY) ## watch Berth place pods on an embedded cluster (half a minute)
-	@$(VENV)/bin/berth demo $(ARGS)
-
-test: $(READY) ## run the end-to-end tests on a real kube-apiserver
+cluster-test: $(READY) ## run the end-to-end tests on a real kube-apiserver
 	@$(CONTROL_PLANE)
 	$(RUN) -m pytest -m cluster $(ARGS)
 
