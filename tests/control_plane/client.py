@@ -128,10 +128,9 @@ class Client:
 
     async def apply(self, body: Object) -> Object:
         """Server-side apply: made or changed to be like this."""
-        path = f"{path_of(body)}"
         query = {"fieldManager": "tests", "force": "true"}
         return await self._persistently(
-            "PATCH", path, body, parameters=query, content_type="application/apply-patch+yaml"
+            "PATCH", path_of(body), body, parameters=query, content_type="application/apply-patch+yaml"
         )
 
     async def delete(self, path: str, *, grace_period_seconds: int = 0) -> None:

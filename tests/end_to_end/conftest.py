@@ -15,7 +15,7 @@ shown with it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -27,11 +27,9 @@ from control_plane.client import Client
 from control_plane.embedded import EmbeddedPlane
 from control_plane.launcher import ControlPlane
 from control_plane.programs import MissingPrograms, find_programs
+from end_to_end.watching import Plane, StartBerth
 
 CRDS = Path(__file__).resolve().parents[2] / "crds"
-
-Plane = ControlPlane | EmbeddedPlane
-StartBerth = Callable[..., BerthProcess]
 
 _control_plane = pytest.StashKey[Plane]()
 _berths = pytest.StashKey[list[BerthProcess]]()
