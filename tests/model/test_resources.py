@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from berth.model import Pod, is_counted_resource, parse_pod
+from berth.model import InvalidObject, Pod, is_counted_resource, parse_pod
 from support.builders import make_pod
 
 Mi = 1024**2
@@ -274,3 +274,46 @@ def test_the_pod_being_scored_counts_with_its_containers_and_not_with_pod_level_
         status={"containerStatuses": [status("a", actuated=cpu("9"))]},
     ).scored
     assert scored == {"cpu": 1150, "memory": 400 * Mi, "example.com/gpu": 1}
+
+
+def limited(name: str, **amounts: str) -> dict[str, Any]:
+    return {"name": name, "image": "app", "resources": {"limits": amounts}}
+
+
+def test_limits_of_containers_add_up_each_rounded_up_by_itself() -> None:
+    parts = [limited(str(i), cpu="0.1m", memory="100m") for i in range(3)]
+    assert pod(*parts).limits == {"cpu": 3, "memory": 3}
+
+
+def test_an_init_container_or_sidecar_raises_the_limits_where_it_has_more() -> None:
+    small, big = limited("small", cpu="1", memory="1Gi"), limited("big", cpu="3", memory="512Mi")
+    assert pod(small, small, init=[big]).limits == {"cpu": 3000, "memory": 2 * Gi}
+    assert pod(small, small, init=[{**big, "restartPolicy": "Always"}]).limits == {"cpu": 3000, "memory": 2 * Gi}
+
+
+def test_only_cpu_and_memory_are_limited_and_nothing_is_no_limit() -> None:
+    assert pod(limited("a", **{"ephemeral-storage": "1Gi", "cpu": "0"})).limits == {}
+    assert pod(container()).limits == {}
+
+
+def test_a_limit_that_makes_no_sense_is_named_with_its_field() -> None:
+    with pytest.raises(InvalidObject, match=r"spec\.containers\[0\]\.resources\.limits\.cpu"):
+        pod(limited("a", cpu="much"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "best_effort"),
+    [
+        ({"containers": [container()]}, True),
+        ({"containers": [container(requests={"cpu": "0", "ephemeral-storage": "1Gi"})]}, True),
+        ({"containers": [container()], "overhead": {"cpu": "100m"}}, True),
+        ({"containers": [container(), container("b", {"memory": "1"})]}, False),
+        ({"containers": [limited("a", cpu="1m")]}, False),
+        ({"containers": [container()], "initContainers": [container("i", {"cpu": "1"})]}, False),
+        ({"containers": [container()], "resources": {"limits": {"memory": "1Gi"}}}, False),
+        ({"containers": [container()], "resources": {"requests": {"cpu": "1"}}}, False),
+    ],
+    ids=str,
+)
+def test_a_pod_is_best_effort_when_nothing_in_it_names_cpu_or_memory(fields: Any, best_effort: bool) -> None:
+    assert parse_pod(make_pod("p", **fields)).best_effort is best_effort

@@ -53,7 +53,6 @@ def test_a_signature_is_worked_out_once() -> None:
         {"phase": "Running"},
         {"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}},
         {"volumes": [{"name": "other", "configMap": {"name": "c"}}]},
-        {"owner": {**OWNER, "uid": "another"}},
     ],
     ids=str,
 )
@@ -61,6 +60,8 @@ def test_what_no_filter_or_score_looks_at_does_not_change_it(change: dict[str, A
     assert replica(**change).signature == replica().signature
 
 
+REQUESTS = {"requests": {"cpu": "1", "memory": "1Gi"}}
+CONTAINER = make_pod("web", ports=[80])["spec"]["containers"][0]
 SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
 PREFERENCE = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
 REQUIREMENT = {"nodeSelectorTerms": [PREFERENCE["preference"]]}
@@ -78,6 +79,7 @@ REQUIREMENT = {"nodeSelectorTerms": [PREFERENCE["preference"]]}
         {"overhead": {"cpu": "1m"}},
         {"status": {"containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "3"}}}]}},
         {"memory": None},
+        {"containers": [{**CONTAINER, "resources": {**REQUESTS, "limits": {"memory": "2Gi"}}}]},
         {"ports": [81]},
         {"image": "registry.example/app:v2"},
         {"initContainers": [{"name": "i"}]},
@@ -95,12 +97,18 @@ REQUIREMENT = {"nodeSelectorTerms": [PREFERENCE["preference"]]}
         {"hostNetwork": True, "hostUsers": False},
         {"owner": {**OWNER, "name": "db"}},
         {"owner": {**OWNER, "kind": "StatefulSet"}},
+        {"owner": {**OWNER, "uid": "another"}},
         {"owner": None},
     ],
     ids=str,
 )
 def test_what_a_filter_or_score_looks_at_changes_it(change: dict[str, Any]) -> None:
     assert replica(**change).signature != replica().signature
+
+
+def test_overhead_alone_leaves_a_pod_best_effort_and_requests_of_the_same_size_do_not() -> None:
+    bare = {"cpu": None, "memory": None}
+    assert replica(**bare, overhead={"cpu": "1"}).signature != replica(**bare, requests={"cpu": "1"}).signature
 
 
 def test_the_details_of_a_disk_are_part_of_it() -> None:

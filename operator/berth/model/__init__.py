@@ -30,7 +30,9 @@ from .selectors import (
     Requirement,
     build_label_selector,
     build_node_selector,
+    make_label_selector,
     parse_int64,
+    selector_from_labels,
 )
 from .storage import (
     Claim,
@@ -104,6 +106,7 @@ __all__ = [
     "build_spread_constraint",
     "is_counted_resource",
     "is_extended_resource",
+    "make_label_selector",
     "normalised_image",
     "object_key",
     "parse",
@@ -124,6 +127,7 @@ __all__ = [
     "parse_storage_class",
     "parse_volume",
     "salvage_pod",
+    "selector_from_labels",
     "to_milli",
     "to_value",
 ]

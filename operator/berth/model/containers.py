@@ -1,4 +1,4 @@
-"""Containers of a pod: their requests, the ports they take on the host, their images, the node features they rely on.
+"""Containers of a pod: requests and limits, the ports they take on the host, images, the node features they rely on.
 
 Init containers with restartPolicy Always (sidecars) run as long as the pod does: only they, of the init containers,
 hold ports.
@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from .fields import Body, FieldError, as_object, read_choice, read_flag, read_integer, read_items, read_text
-from .resources import Container, read_requests
+from .resources import Container, read_container_resources
 
 PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
 ANY_ADDRESS: Final = "0.0.0.0"
@@ -58,7 +58,8 @@ def read_containers(spec: Body) -> Containers:
                     _read_ports(body, ports)
                 if body.get("restartPolicyRules") is not None:
                     restart_all |= _restarts_all(body)
-                containers.append(Container(read_text(body, "name"), read_requests(body), sidecar))
+                requests, limits = read_container_resources(body)
+                containers.append(Container(read_text(body, "name"), requests, limits, sidecar))
         except FieldError as error:
             # An error about the list itself already has its name.
             where = "spec" if error.path == name else f"spec.{name}[{len(containers)}]"

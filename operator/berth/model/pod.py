@@ -42,6 +42,7 @@ from .taints import Toleration, build_toleration
 from .volumes import PodVolume, read_volumes
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
+_CONDITIONS: Final = ("PodScheduled", "DisruptionTarget")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,9 @@ class Pod:
     """A pod as scheduling sees it.
 
     Amounts in `requests`, `usage` and `scored` are millicores for cpu, bytes for memory and ephemeral-storage, whole
-    units of other resources, without zeros. `usage_nonzero` is (millicores, bytes): what a placed pod counts with in
-    scores. The views are explained in resources.py.
+    units of other resources, without zeros; so are those in `limits`, which has cpu and memory alone. `usage_nonzero`
+    is (millicores, bytes): what a placed pod counts with in scores. The views are explained in resources.py.
+    `preempted`: a scheduler is pushing it out.
     """
 
     uid: str
@@ -84,6 +86,8 @@ class Pod:
     usage: Mapping[str, int]
     scored: Mapping[str, int]
     usage_nonzero: tuple[int, int]
+    limits: Mapping[str, int]
+    best_effort: bool
     host_ports: tuple[HostPort, ...]
     images: tuple[str, ...]
     container_count: int
@@ -102,6 +106,7 @@ class Pod:
     phase: str
     nominated_node_name: str
     start_time: str
+    preempted: bool
     scheduled_condition: tuple[str, str, str] | None
 
     _signature: Signature | None = field(default=None, init=False, repr=False, compare=False)
@@ -149,7 +154,7 @@ def _build(body: Body) -> Pod:
     try:
         phase = read_text(status, "phase", "Pending")
         nominated_node_name, start_time = read_text(status, "nominatedNodeName"), read_text(status, "startTime")
-        condition = _scheduled_condition(status)
+        conditions = _conditions(status)
     except FieldError as error:
         raise error.within("status") from None
     try:
@@ -176,6 +181,8 @@ def _build(body: Body) -> Pod:
             usage=resources.usage,
             scored=resources.scored,
             usage_nonzero=resources.usage_nonzero,
+            limits=resources.limits,
+            best_effort=resources.best_effort,
             host_ports=containers.host_ports,
             images=containers.images + _volume_images(volumes),
             container_count=len(containers.main) + len(containers.init),
@@ -192,7 +199,8 @@ def _build(body: Body) -> Pod:
             phase=phase,
             nominated_node_name=nominated_node_name,
             start_time=start_time,
-            scheduled_condition=condition,
+            preempted=conditions.get("DisruptionTarget", ())[:2] == ("True", "PreemptionByScheduler"),
+            scheduled_condition=conditions.get("PodScheduled"),
         )
     except FieldError as error:
         raise error.within("spec") from None
@@ -216,12 +224,15 @@ def _volume_images(volumes: tuple[PodVolume, ...]) -> tuple[str, ...]:
     return tuple(normalised_image(str(v.details["reference"])) for v in volumes if v.source == "image")
 
 
-def _scheduled_condition(status: Body) -> tuple[str, str, str] | None:
-    """Status, reason and message of the PodScheduled condition."""
+def _conditions(status: Body) -> dict[str, tuple[str, str, str]]:
+    """Status, reason and message of the conditions that scheduling looks at, by their type; the first counts."""
+    found: dict[str, tuple[str, str, str]] = {}
     for index, condition in enumerate(read_items(status, "conditions")):
         try:
-            if read_required_text(as_object(condition), "type") == "PodScheduled":
-                return read_text(condition, "status"), read_text(condition, "reason"), read_text(condition, "message")
+            kind = read_required_text(as_object(condition), "type")
+            if kind in _CONDITIONS and kind not in found:
+                said = read_text(condition, "status"), read_text(condition, "reason"), read_text(condition, "message")
+                found[kind] = said
         except FieldError as error:
             raise error.within(f"conditions[{index}]") from None
-    return None
+    return found

@@ -17,6 +17,10 @@ Four views of the same sum:
 
 Sums are exact, in nano units; rounding up happens once, at the end. Follows component-helpers/resource and
 kube-scheduler 1.36 with its default feature gates.
+
+Limits, which only ResourceLimitsPriority looks at, are summed as kube-scheduler 1.17 did: cpu and memory of the
+containers, each rounded up, or those of an init container (a sidecar too) that has more. A pod is best-effort, of the
+QoS class BestEffort, if nothing in it names cpu or memory, neither as request nor as limit; overhead does not count.
 """
 
 from __future__ import annotations
@@ -43,10 +47,11 @@ _NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 
 
 class Container(NamedTuple):
-    """What the sums need of a container; requests in nano units."""
+    """What the sums need of a container; amounts in nano units."""
 
     name: str
     requests: dict[str, int]
+    limits: dict[str, int]
     sidecar: bool
 
 
@@ -57,6 +62,8 @@ class PodResources(NamedTuple):
     usage: Mapping[str, int]
     scored: Mapping[str, int]
     usage_nonzero: tuple[int, int]
+    limits: Mapping[str, int]
+    best_effort: bool
 
 
 class _Sums(NamedTuple):
@@ -98,7 +105,9 @@ def pod_resources(
 ) -> PodResources:
     """The views of a pod's needs; paths in errors start at the pod."""
     try:
-        pod_level = _pod_level(read_object(spec, "resources"))
+        own = read_object(spec, "resources")
+        pod_level = _pod_level(own)
+        pod_limits = _amounts(own, "limits") if own else {}
         overhead = read_quantities(spec, "overhead")
     except FieldError as error:
         raise error.within("spec") from None
@@ -115,14 +124,21 @@ def pod_resources(
         nonzero = taken.total({name: nanos for name, nanos in _DEFAULTS.items() if name not in usage})
     elif taken is not asked:
         nonzero = taken.total(_DEFAULTS)
-    amounts = _counted(requests)
-    usage_amounts = amounts if usage is requests else _counted(usage)
-    return PodResources(amounts, usage_amounts, _counted(scored), _pair(nonzero))
+    counted = _counted(requests)
+    usage_counted = counted if usage is requests else _counted(usage)
+    named = (*(c.requests for c in (*containers, *inits)), *(c.limits for c in (*containers, *inits)))
+    best_effort = not any(amounts.get(CPU) or amounts.get(MEMORY) for amounts in (*named, pod_level, pod_limits))
+    return PodResources(
+        counted, usage_counted, _counted(scored), _pair(nonzero), _limits(containers, inits), best_effort
+    )
 
 
-def read_requests(owner: Body) -> dict[str, int]:
-    """The requests in a container's `resources`, in nano units."""
-    return {} if owner.get("resources") is None else _requests(read_object(owner, "resources"), "resources")
+def read_container_resources(owner: Body) -> tuple[dict[str, int], dict[str, int]]:
+    """The requests and limits in a container's `resources`, in nano units."""
+    if owner.get("resources") is None:
+        return {}, {}
+    resources = read_object(owner, "resources")
+    return _amounts(resources, "requests"), _amounts(resources, "limits") if resources.get("limits") else {}
 
 
 def read_amounts(owner: Body, name: str) -> Mapping[str, int]:
@@ -153,17 +169,17 @@ def is_extended_resource(name: str) -> bool:
     return bool(well_formed) and len("requests.") + len(prefix) <= 253 and len(short) <= 63
 
 
-def _requests(resources: Body, path: str, *, signed: bool = False) -> dict[str, int]:
+def _amounts(resources: Body, name: str, *, signed: bool = False) -> dict[str, int]:
     try:
-        return read_quantities(resources, "requests", signed=signed)
+        return read_quantities(resources, name, signed=signed)
     except FieldError as error:
-        raise error.within(path) from None
+        raise error.within("resources") from None
 
 
 def _pod_level(resources: Body) -> dict[str, int]:
     if not resources:
         return {}
-    return {name: nanos for name, nanos in _requests(resources, "resources").items() if _is_pod_level(name)}
+    return {name: nanos for name, nanos in _amounts(resources, "requests").items() if _is_pod_level(name)}
 
 
 def _is_pod_level(name: str) -> bool:
@@ -214,7 +230,7 @@ def _reported(body: Body) -> tuple[str, _Report | None]:
 def _report(owner: Body) -> _Report:
     """The API server does not look at these amounts: one below zero counts for nothing."""
     return _Report(
-        _requests(read_object(owner, "resources"), "resources", signed=True),
+        _amounts(read_object(owner, "resources"), "requests", signed=True),
         read_quantities(owner, "allocatedResources", signed=True),
     )
 
@@ -226,6 +242,21 @@ def _is_resize_infeasible(status: Body) -> bool:
         if condition.get("type") == "PodResizePending":
             return bool(condition.get("reason") == "Infeasible")
     return False
+
+
+def _limits(containers: Sequence[Container], inits: Sequence[Container]) -> Mapping[str, int]:
+    total: dict[str, int] = {}
+    for container in containers:
+        _add(total, _whole(container.limits))
+    for container in inits:
+        _raise(total, _whole(container.limits))
+    return {name: amount for name, amount in total.items() if amount} if total else NOTHING
+
+
+def _whole(limits: Mapping[str, int]) -> dict[str, int]:
+    """Millicores and bytes."""
+    amounts = {CPU: to_milli(limits[CPU])} if CPU in limits else {}
+    return amounts | {MEMORY: to_value(limits[MEMORY])} if MEMORY in limits else amounts
 
 
 def _add(total: dict[str, int], amounts: Mapping[str, int]) -> None:

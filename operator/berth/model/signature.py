@@ -30,8 +30,9 @@ class Signature:
 def signature_parts(pod: Pod) -> tuple[Hashable, ...]:
     """The parts in a fixed order.
 
-    Default spreading goes by the controller, so its kind and name are among them; and the claim of an ephemeral volume
-    has to be the pod's own, not one that an older pod of the same name left behind.
+    Default spreading goes by the controller's kind and name, and NodePreferAvoidPodsPriority by its UID, so these are
+    among them; and the claim of an ephemeral volume has to be the pod's own, not one that an older pod of the same name
+    left behind.
     """
     controller = pod.controller
     return (
@@ -39,11 +40,13 @@ def signature_parts(pod: Pod) -> tuple[Hashable, ...]:
         _pairs(pod.labels),
         pod.scheduler_name,
         pod.node_name,
-        (controller.api_version, controller.kind, controller.name) if controller else None,
+        (controller.api_version, controller.kind, controller.name, controller.uid) if controller else None,
         _pairs(pod.requests),
         _pairs(pod.usage) if pod.usage is not pod.requests else None,
         _pairs(pod.scored),
         pod.usage_nonzero,
+        _pairs(pod.limits),
+        pod.best_effort,
         pod.host_ports,
         pod.images,
         pod.container_count,

@@ -39,7 +39,7 @@ _SOURCES: Final[Mapping[str, Mapping[str, Callable[[Body, str], Detail]]]] = {
     "csi": {"driver": read_required_text, "readOnly": read_flag},
     "gcePersistentDisk": {"pdName": read_required_text, "readOnly": read_flag},
     "awsElasticBlockStore": {"volumeID": read_required_text, "readOnly": read_flag},
-    "azureDisk": {"diskName": read_text, "diskURI": read_text, "readOnly": read_flag},
+    "azureDisk": {"diskName": read_text, "diskURI": read_text, "kind": read_text, "readOnly": read_flag},
     "azureFile": {"shareName": read_text, "readOnly": read_flag},
     "cinder": {"volumeID": read_required_text, "readOnly": read_flag},
     "vsphereVolume": {"volumePath": read_text},
