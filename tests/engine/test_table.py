@@ -76,17 +76,30 @@ def test_label_values_of_nodes_of_the_past_take_no_memory():
 
 def test_columns_that_nobody_has_asked_for_lately_take_no_memory_and_come_back_right():
     table = NodeTable()
-    table.set_node(parse_node(make_node("n", images={"app:1": 7}, labels={"disk": "ssd"})))
-    assert table.image("app:1")[0] == 7
+    table.set_node(parse_node(make_node("n", labels={"disk": "ssd"})))
     assert table.label("disk")[0][0] == 0
     for number in range(2000):
-        table.image(f"other:{number}")
         table.label(f"key-{number}")
-    statistics = table.statistics()
-    assert (statistics["image_columns"], statistics["label_columns"]) == (512, 512)
-    assert table.image("app:1")[0] == 7
+    assert table.statistics()["label_columns"] == 512
     ids, vocabulary = table.label("disk")
     assert ids[0] == vocabulary.ids["ssd"]
+
+
+def test_images_follow_the_nodes_that_have_them():
+    table = NodeTable()
+    table.set_node(parse_node(make_node("a", images={"app:1": 7, "app:2": 8})))
+    table.set_node(parse_node(make_node("b", images={"app:1": 9})))
+
+    def sizes(image):
+        rows, sizes = table.images.holders(image)
+        return {table.name(int(row)): int(size) for row, size in zip(rows, sizes, strict=True)}
+
+    assert (sizes("app:1"), sizes("app:2"), sizes("app:3")) == ({"a": 7, "b": 9}, {"a": 8}, {})
+    table.set_node(parse_node(make_node("a", images={"app:3": 5})))
+    assert (sizes("app:1"), sizes("app:2"), sizes("app:3")) == ({"b": 9}, {}, {"a": 5})
+    table.remove_node("a")
+    table.remove_node("b")
+    assert table.statistics()["images"] == 0
 
 
 class TableMachine(RuleBasedStateMachine):
@@ -96,7 +109,6 @@ class TableMachine(RuleBasedStateMachine):
         super().__init__()
         self.table, self.nodes, self.pods = NodeTable(), {}, {}
         self.table.label("disk")
-        self.table.image("app:1")
 
     @rule(
         name=st.sampled_from(NAMES),
@@ -165,6 +177,7 @@ class TableMachine(RuleBasedStateMachine):
     def view(table):
         disk, vocabulary = table.label("disk")
         values = {number: value for value, number in vocabulary.ids.items()}
+        images = dict(zip(*(column.tolist() for column in table.images.holders("app:1")), strict=True))
         by_name = {}
         for row in table.rows_by_name:
             resources = {
@@ -176,7 +189,7 @@ class TableMachine(RuleBasedStateMachine):
                 table.taints_of[table.taint_sets[row]],
                 bool(table.unschedulable[row]),
                 values.get(int(disk[row])),
-                int(table.image("app:1")[row]),
+                images.get(int(row)),
                 table.ports.held_on(int(row)),
             )
         assert sorted(by_name) == list(by_name)

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.plugin import BadArgument, Query
-from berth.engine.table import CPU, MEMORY, NodeTable
-from berth.engine.verdict import Rows
+from berth.engine.table import MEMORY, NodeTable
+from berth.engine.verdict import Int64Column, Rows, row_count
 
 MAX_RESOURCE_WEIGHT = 100
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
@@ -24,44 +24,85 @@ class WeighedResource:
 DEFAULT_RESOURCES = (WeighedResource("cpu", 1), WeighedResource("memory", 1))
 
 
+class Counted(NamedTuple):
+    """A resource that counts for a pod: its number in the table, what the pod asks for of it, and its weight."""
+
+    number: int
+    amount: int
+    weight: int
+
+
+class Share(NamedTuple):
+    """What one node has of a resource, what is taken of it with the pod there, and the resource's weight."""
+
+    have: int
+    taken: int
+    weight: int
+
+
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """int64[resources, nodes]: what nodes have, what is taken of it, and the same with the pod on top.
+    """int64[resources, nodes]: what nodes have and what is taken of it; `complete`: every node has some of each.
 
-    A resource that does not count on a node has 0 in all three: the node has none of it, or it is one of the extended
-    resources and the pod does not ask for it.
+    A resource that a node has none of does not count there.
     """
 
-    allocatable: NDArray[np.int64]
-    allocated: NDArray[np.int64]
-    requested: NDArray[np.int64]
+    have: NDArray[np.int64]
+    taken: NDArray[np.int64]
+    complete: bool
+
+    @property
+    def divisor(self) -> NDArray[np.int64]:
+        return self.have if self.complete else np.maximum(self.have, 1)
 
 
 def pod_amount(query: Query, name: str, with_defaults: bool) -> int:
     return (query.pod.scored if with_defaults else query.pod.usage).get(name, 0)
 
 
-def allocation(
-    query: Query, table: NodeTable, rows: Rows, resources: Sequence[WeighedResource], with_defaults: bool
-) -> Allocation:
-    """`with_defaults`: cpu and memory of pods that name none are taken as 100m and 200Mi."""
-    shape = (len(resources), len(table.taint_sets[rows]))
-    allocatable, allocated = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    amounts = np.zeros((len(resources), 1), dtype=np.int64)
-    for position, resource in enumerate(resources):
+def counted(
+    query: Query, table: NodeTable, resources: Sequence[WeighedResource], with_defaults: bool
+) -> tuple[Counted, ...]:
+    """The resources that count for the pod; an extended one that it does not ask for does not.
+
+    `with_defaults`: cpu and memory of pods that name none are taken as 100m and 200Mi.
+    """
+    found = []
+    for resource in resources:
         amount = pod_amount(query, resource.name, with_defaults)
-        index = table.resource_index.get(resource.name)
-        if index is None or resource.name == "pods" or (not amount and resource.name not in _NATIVE):
-            continue
-        taken = table.nonzero if with_defaults and index in (CPU, MEMORY) else table.used
-        amounts[position] = amount
-        allocatable[position] = table.allocatable[index, rows]
-        allocated[position] = taken[index, rows]
-    requested = allocated + amounts
-    missing = allocatable == 0
-    if missing.any():
-        allocated[missing] = requested[missing] = 0
-    return Allocation(allocatable, allocated, requested)
+        number = table.resource_index.get(resource.name)
+        if number is not None and resource.name != "pods" and (amount or resource.name in _NATIVE):
+            found.append(Counted(number, amount, resource.weight))
+    return tuple(found)
+
+
+def allocation(
+    table: NodeTable, rows: Rows, resources: Sequence[Counted], with_defaults: bool, with_pod: bool = True
+) -> Allocation:
+    """What is taken on these rows, with the pod on top of it or without."""
+    have = np.empty((len(resources), row_count(rows)), dtype=np.int64)
+    taken = np.empty_like(have)
+    for position, resource in enumerate(resources):
+        have[position] = table.allocatable[resource.number, rows]
+        before = _taken(table, resource, with_defaults)[rows]
+        taken[position] = before + resource.amount if with_pod else before
+    return Allocation(have, taken, bool(have.min(initial=1) > 0))
+
+
+def shares(table: NodeTable, row: int, resources: Sequence[Counted], with_defaults: bool) -> list[Share]:
+    """The same of a single row, with the pod on top; resources that the node has none of are left out."""
+    found = []
+    for r in resources:
+        have = table.allocatable.item(r.number, row)
+        if have:
+            found.append(Share(have, _taken(table, r, with_defaults).item(row) + r.amount, r.weight))
+    return found
+
+
+def _taken(table: NodeTable, resource: Counted, with_defaults: bool) -> Int64Column:
+    columns = table.nonzero if with_defaults and resource.number <= MEMORY else table.used
+    column: Int64Column = columns[resource.number]
+    return column
 
 
 def parse_resources(value: Any, field: str, highest_weight: int = MAX_RESOURCE_WEIGHT) -> tuple[WeighedResource, ...]:

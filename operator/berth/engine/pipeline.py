@@ -7,12 +7,14 @@ node is taken without scoring. Where none is feasible the diagnosis counts each 
 it away, in the pipeline's order, and says it in the words that users of kube-scheduler know.
 
 What plugins said that hangs only on a part of the pod and on nodes' labels, taints, images and spec is kept until one
-of those changes, and shared by all pods that are alike in that part.
+of those changes, and shared by all pods that are alike in that part. For pods that are alike altogether the whole
+answer is kept and brought up to date (panel.py).
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
 from typing import Any, TypeVar
@@ -21,16 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.events import ANY, Event
+from berth.engine.panel import Panel
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.table import NodeTable
-from berth.engine.verdict import BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts
+from berth.engine.verdict import SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_count, row_numbers
 from berth.model import Pod
 
 T = TypeVar("T")
 
 NO_NODES = "no nodes available to schedule pods"
 _KEPT_ANSWERS = 512
+_KEPT_PANELS = 64
 
 
 class TieBreak(StrEnum):
@@ -70,12 +74,17 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the filters left. `fits` is bool[rows asked]; `opinions` are in the pipeline's order."""
+    """What the filters left. `fits` is bool[rows asked]; `opinions` are in the pipeline's order.
+
+    `crowded` are the nodes that fit as they are, but not with the pods that are nominated to them: by position in
+    `rows`, the opinion of the filter that says so.
+    """
 
     rows: Rows
     fits: BoolColumn
     opinions: tuple[Opinion, ...]
     stopped_by: Opinion | None
+    crowded: Mapping[int, Opinion] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +109,45 @@ class Pipeline:
         self._turn = 0
         self._kept: OrderedDict[tuple[str, int, Hashable], Any] = OrderedDict()
         self._kept_of: tuple[NodeTable | None, int] = (None, 0)
+        self._panels: OrderedDict[Hashable, Panel] = OrderedDict()
 
     def decide(self, pod: Pod, state: State, random: Random) -> Placement | Diagnosis:
         table = state.table
         if not len(table):
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
         query = Query(pod, table)
+        panel = None if state.nominated else self._panel(query, state)
+        if panel is not None:
+            return self._place(panel.totals, table.rows_by_name, len(table), panel.feasible, table, random)
         survey = self.survey(query, state)
-        if survey.stopped_by is not None or not survey.fits.any():
+        feasible = int(np.count_nonzero(survey.fits))
+        if not feasible:
             return diagnose(survey, len(table))
-        feasible = row_numbers(survey.rows)[survey.fits]
-        if len(feasible) == 1:
-            return Placement(table.name(int(feasible[0])), len(survey.fits), 1)
-        best = self.best(self.rank(query, state, feasible), table)
-        return Placement(table.name(self._choose(best, random)), len(survey.fits), len(feasible))
+        if feasible == 1:
+            only = int(row_numbers(survey.rows)[survey.fits.argmax()])
+            return Placement(table.name(only), len(survey.fits), 1)
+        if survey.rows is table.rows and not survey.crowded:
+            totals, rows = self._new_panel(query, state, survey).totals, table.rows_by_name
+        else:
+            ranking = self.rank(query, state, row_numbers(survey.rows)[survey.fits])
+            order = _by_name(ranking.rows, table)
+            totals, rows = ranking.totals[order], ranking.rows[order]
+        return self._place(totals, rows, len(survey.fits), feasible, table, random)
+
+    def _place(
+        self,
+        totals: Int64Column,
+        rows: NDArray[np.intp],
+        evaluated: int,
+        feasible: int,
+        table: NodeTable,
+        random: Random,
+    ) -> Placement:
+        """On one of the rows that share the highest total; they are in the order of their nodes' names."""
+        best = rows[np.flatnonzero(totals == totals.max())]
+        return Placement(table.name(self._choose(best, random)), evaluated, feasible)
+
+    # --- what is kept ------------------------------------------------------------------------------------------------
 
     def _keep(self, point: str, index: int, key: Hashable, state: State, ask: Callable[[], T]) -> T:
         """What was answered for this key while the nodes were as they are now, or else what `ask` answers."""
@@ -130,14 +164,33 @@ class Pipeline:
         kept: T = self._kept[point, index, key]
         return kept
 
+    def _panel(self, query: Query, state: State) -> Panel | None:
+        """The panel of the pod's signature, if there is one and it knows a choice of nodes."""
+        signature = query.pod.signature
+        panel = self._panels.get(signature)
+        if panel is None:
+            return None
+        if not panel.refresh(state) or panel.feasible < 2:
+            del self._panels[signature]
+            return None
+        self._panels.move_to_end(signature)
+        return panel
+
+    def _new_panel(self, query: Query, state: State, survey: Survey) -> Panel:
+        panel = Panel(self.filters, self.scores, self._judged, self._scored)
+        panel.build(query, state, [opinion.verdicts for opinion in survey.opinions])
+        self._panels[query.pod.signature] = panel
+        if len(self._panels) > _KEPT_PANELS:
+            self._panels.popitem(last=False)
+        return panel
+
     # --- filters -----------------------------------------------------------------------------------------------------
 
     def survey(self, query: Query, state: State) -> Survey:
-        screened = [(plugin, plugin.pre_filter(query, state)) for plugin in self.filters]
-        for plugin, answer in screened:
-            if answer.code is not Code.FITS:
-                opinion = Opinion(plugin, answer, None)
-                return Survey(state.table.rows, np.zeros(len(state.table), np.bool_), (opinion,), opinion)
+        screened = [(plugin, _screened(plugin, query, state)) for plugin in self.filters]
+        refusals = [Opinion(plugin, answer, None) for plugin, answer in screened if answer.code is not Code.FITS]
+        if refusals:
+            return _stopped(screened, refusals, state.table)
         rows = _narrowed(state.table, screened)
         fits = np.ones(row_count(rows), dtype=np.bool_)
         opinions = []
@@ -145,15 +198,59 @@ class Pipeline:
             verdicts = None
             if not answer.skip and len(fits):
                 verdicts = self._judged(index, plugin, query, state, rows)
-                fits &= verdicts.codes == Code.FITS
+                if not verdicts.all_fit:
+                    fits &= verdicts.fits
             opinions.append(Opinion(plugin, answer, verdicts))
-        return Survey(rows, fits, tuple(opinions), None)
+        survey = Survey(rows, fits, tuple(opinions), None)
+        return self._with_nominated(query, state, survey) if state.nominated else survey
 
     def _judged(self, index: int, plugin: Plugin, query: Query, state: State, rows: Rows) -> Verdicts:
         key = plugin.static_key(query.pod)
         if key is None or rows is not state.table.rows:
             return plugin.filter(query, state, rows)
         return self._keep("filter", index, key, state, lambda: plugin.filter(query, state, rows))
+
+    # Pods that are nominated to a node, of at least this pod's priority, count as if they were there; as they may never
+    # come, a node must fit with them and without.
+
+    def _with_nominated(self, query: Query, state: State, survey: Survey) -> Survey:
+        crowded: dict[int, Opinion] = {}
+        rows = row_numbers(survey.rows)
+        for name in state.nominated:
+            row = state.table.row(name)
+            position = int(np.searchsorted(rows, row)) if row is not None else len(rows)
+            if position < len(rows) and rows[position] == row:
+                refusal = self._crowded(query, state, int(rows[position]), survey.opinions)
+                if refusal is not None:
+                    crowded[position] = refusal
+        if crowded:
+            survey.fits[list(crowded)] = False
+        return replace(survey, crowded=crowded)
+
+    def _crowded(self, query: Query, state: State, row: int, opinions: Sequence[Opinion]) -> Opinion | None:
+        """The filter that refuses the row once the pods nominated to it are there, if there are such and one does."""
+        pod, name = query.pod, state.table.name(row)
+        guests = [p for p in state.nominated.get(name, {}).values() if p.priority >= pod.priority and p.uid != pod.uid]
+        if not guests:
+            return None
+        with moved(query, state.table, add=[(guest, name) for guest in guests]):
+            return self._refusal(query, state, row, opinions)
+
+    def refusal(self, query: Query, state: State, row: int, opinions: Sequence[Opinion]) -> Opinion | None:
+        """The first filter that refuses this row as the table is now, None if the pod fits there.
+
+        What the filters answered before any node was looked at stands as it does in `opinions`; nominated pods count.
+        """
+        return self._crowded(query, state, row, opinions) or self._refusal(query, state, row, opinions)
+
+    def _refusal(self, query: Query, state: State, row: int, opinions: Sequence[Opinion]) -> Opinion | None:
+        rows = np.array([row], dtype=np.intp)
+        for opinion in opinions:
+            if not opinion.pre_filter.skip:
+                verdicts = opinion.plugin.filter(query, state, rows)
+                if verdicts.codes[0] != Code.FITS:
+                    return Opinion(opinion.plugin, opinion.pre_filter, verdicts)
+        return None
 
     # --- scores ------------------------------------------------------------------------------------------------------
 
@@ -163,7 +260,7 @@ class Pipeline:
         whole = len(feasible) == len(state.table)
         for index, (plugin, weight) in enumerate(self.scores):
             column = None
-            if plugin.pre_score(query, state):
+            if plugin.concerns(query.pod) and plugin.pre_score(query, state):
                 rows = state.table.rows if whole else feasible
                 column = plugin.normalize(self._scored(index, plugin, query, state, rows))
                 totals += column * weight
@@ -179,13 +276,8 @@ class Pipeline:
 
     def best(self, ranking: Ranking, table: NodeTable) -> NDArray[np.intp]:
         """The rows that share the highest total, in the order of their names."""
-        winners: NDArray[np.intp] = ranking.rows[ranking.totals == ranking.totals.max()]
-        if len(winners) == 1:
-            return winners
-        is_best = np.zeros(table.capacity, dtype=np.bool_)
-        is_best[winners] = True
-        by_name = table.rows_by_name
-        return by_name[is_best[by_name]]
+        rows: NDArray[np.intp] = ranking.rows[ranking.totals == ranking.totals.max()]
+        return rows[_by_name(rows, table)]
 
     def _choose(self, best: NDArray[np.intp], random: Random) -> int:
         if self.tie_break is TieBreak.FIRST or len(best) == 1:
@@ -196,12 +288,48 @@ class Pipeline:
         return int(best[(self._turn - 1) % len(best)])
 
 
-def row_numbers(rows: Rows) -> NDArray[np.intp]:
-    return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
+def _by_name(rows: NDArray[np.intp], table: NodeTable) -> NDArray[np.intp]:
+    """The order that puts these rows of known nodes into the order of their names."""
+    ranks = np.zeros(table.capacity, dtype=np.intp)
+    ranks[table.rows_by_name] = np.arange(len(table))
+    return np.argsort(ranks[rows])
 
 
-def row_count(rows: Rows) -> int:
-    return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)
+def _screened(plugin: Plugin, query: Query, state: State) -> PreFilter:
+    return plugin.pre_filter(query, state) if plugin.concerns(query.pod) else SKIP
+
+
+def _stopped(screened: Sequence[tuple[Plugin, PreFilter]], refusals: Sequence[Opinion], table: NodeTable) -> Survey:
+    """No node takes the pod. What nothing can mend is said first; of what pods that leave may mend, the last."""
+    hopeless = (opinion for opinion in refusals if opinion.pre_filter.code is not Code.UNSCHEDULABLE)
+    stopped_by = next(hopeless, refusals[-1])
+    opinions = tuple(Opinion(plugin, answer, None) for plugin, answer in screened)
+    return Survey(table.rows, np.zeros(len(table), np.bool_), opinions, stopped_by)
+
+
+@contextmanager
+def moved(
+    query: Query, table: NodeTable, add: Sequence[tuple[Pod, str]] = (), remove: Sequence[tuple[Pod, str]] = ()
+) -> Iterator[None]:
+    """The table as if these pods had come to these nodes and those had left; as it was, when the block ends."""
+    query.memo.clear()
+    gone: list[tuple[Pod, str]] = []
+    came: list[Pod] = []
+    with table.trying():
+        try:
+            for pod, node_name in remove:
+                table.remove_pod(pod.uid)
+                gone.append((pod, node_name))
+            for pod, node_name in add:
+                table.add_pod(pod, node_name)
+                came.append(pod)
+            yield
+        finally:
+            for pod in came:
+                table.remove_pod(pod.uid)
+            for pod, node_name in gone:
+                table.add_pod(pod, node_name)
+            query.memo.clear()
 
 
 def _narrowed(table: NodeTable, screened: Sequence[tuple[Plugin, PreFilter]]) -> Rows:
@@ -247,6 +375,11 @@ def first_refusals(survey: Survey) -> tuple[Counter[str], list[Plugin]]:
     counts: Counter[str] = Counter()
     plugins: list[Plugin] = []
     left = np.ones(len(survey.fits), dtype=np.bool_)
+    for position, opinion in survey.crowded.items():
+        left[position] = False
+        plugins.append(opinion.plugin)
+        if opinion.verdicts is not None:
+            counts.update(opinion.verdicts.reasons(0))
     for opinion in survey.opinions:
         if opinion.verdicts is None:
             continue

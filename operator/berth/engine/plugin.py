@@ -9,10 +9,21 @@ nothing that it is given, and answers alike when asked alike. It never raises fo
     score(query, state, rows)       a number for each row, any scale
     normalize(scores)               the same on 0..100, over the feasible nodes
 
-`static_key` names what of a pod its answers hang on, where they hang on nothing else but what `table.static_version`
-counts (labels, taints, images and spec of nodes): they are kept for the next pod of the same key. `node_local` says
-that the verdict on a node hangs on nothing but that node (and objects that are not nodes or pods): leaving other nodes
-out does not change it.
+What its answers hang on decides how long they are kept:
+
+    static_key    what of a pod they hang on, where besides it they hang on nothing but what `table.static_version`
+                  counts (labels, taints, images, conditions and spec of nodes): kept for the next pod of this key
+    node_local    the answer on a node hangs on nothing but that node and its pods (and objects that are neither):
+                  leaving other nodes out does not change it
+    basis         everything else that they hang on besides the pod's signature; answers given at an equal basis are
+                  still right for the next pod of that signature, but for the nodes that changed (node_local), or
+                  altogether (not node_local). None: they must be asked for anew
+    reads_pods    pods that come to a node or leave it can change the verdict on it; where it is node_local, pods that
+                  leave never make it refuse a node that it let the pod onto
+    watched       the nodes with pods on them that can change the verdict on them, where the plugin knows
+
+Pods are moved tentatively (nominated pods, preemption) by moving them in the table and asking again, so a filter reads
+the table anew each time; what it prepared for a decision belongs into `query.memo`, which is emptied by such a move.
 """
 
 from collections.abc import Hashable, Mapping
@@ -23,7 +34,7 @@ import numpy as np
 from berth.engine.events import Event
 from berth.engine.state import State
 from berth.engine.table import NodeTable
-from berth.engine.verdict import PROCEED, Int64Column, PreFilter, Rows, Verdicts
+from berth.engine.verdict import PROCEED, BoolColumn, Int64Column, PreFilter, Rows, Verdicts
 from berth.model import Pod
 
 MAX_SCORE = 100
@@ -39,30 +50,48 @@ class BadArgument(ValueError):
 
 
 class Query:
-    """A pod as the columns see it; `requests` are (index of the resource, amount, name)."""
+    """A pod as the columns see it; `requests` are (index of the resource, amount, name).
 
-    __slots__ = ("pod", "requests")
+    Plugins keep under their names what they prepare: in `plan` what they work out of the pod alone, in `memo` what
+    they find in the state for this one decision.
+    """
+
+    __slots__ = ("memo", "plan", "pod", "requests")
 
     def __init__(self, pod: Pod, table: NodeTable) -> None:
         self.pod = pod
+        self.plan: dict[str, Any] = {}
+        self.memo: dict[str, Any] = {}
         self.requests: tuple[tuple[int, int, str], ...] = tuple(
             (table.resource(name), amount, name) for name, amount in pod.requests.items()
         )
 
 
 class Plugin:
-    name: ClassVar[str]
+    name: str
     filters: ClassVar[bool] = False
     scores: ClassVar[bool] = False
     node_local: ClassVar[bool] = True
+    reads_pods: ClassVar[bool] = False
     wakes_on: ClassVar[frozenset[Event]] = frozenset()
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         """Reads the arguments, or raises BadArgument."""
         refuse_unknown(args)
 
+    def concerns(self, pod: Pod) -> bool:
+        """False: whatever happens, the plugin has nothing to say of a pod like this, and need not be asked."""
+        return True
+
     def static_key(self, pod: Pod) -> Hashable | None:
         """None: the answers hang on more."""
+        return None
+
+    def basis(self, query: Query, state: State) -> Hashable | None:
+        return None
+
+    def watched(self, query: Query, state: State) -> BoolColumn | None:
+        """bool[all rows]; other nodes get the same verdict however many of their pods leave. None: it may be any."""
         return None
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
@@ -71,11 +100,19 @@ class Plugin:
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         raise NotImplementedError(f"{self.name} is not a filter")
 
+    def fits_row(self, query: Query, state: State, row: int) -> bool:
+        """`filter` of a single row, for plugins that are asked again and again about a row that changed."""
+        return bool(self.filter(query, state, np.array([row], dtype=np.intp)).codes[0] == 0)
+
     def pre_score(self, query: Query, state: State) -> bool:
         return True
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         raise NotImplementedError(f"{self.name} does not score")
+
+    def score_row(self, query: Query, state: State, row: int) -> int:
+        """`score` of a single row."""
+        return int(self.score(query, state, np.array([row], dtype=np.intp))[0])
 
     def normalize(self, scores: Int64Column) -> Int64Column:
         return scores

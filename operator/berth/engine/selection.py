@@ -4,7 +4,17 @@ import numpy as np
 
 from berth.engine.table import NodeTable
 from berth.engine.verdict import BoolColumn
-from berth.model import NodeSelector, NodeSelectorTerm, Requirement, parse_int64
+from berth.model import NodeSelector, NodeSelectorTerm, Pod, Requirement, parse_int64
+
+
+def match_pod(table: NodeTable, pod: Pod) -> BoolColumn:
+    """bool[all rows]: the nodes that the pod's node selector and required node affinity match."""
+    matched = np.ones(table.capacity, dtype=np.bool_)
+    for key, value in (pod.node_selector or {}).items():
+        matched &= match_label(table, Requirement(key, "In", (value,)))
+    if pod.required_node_affinity is not None:
+        matched &= match_selector(table, pod.required_node_affinity)
+    return matched
 
 
 def match_selector(table: NodeTable, selector: NodeSelector) -> BoolColumn:

@@ -4,17 +4,59 @@ Nodes and the pods on them are columns (`table`); all other kinds are records un
 "name". The cache writes it, plugins read it.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from berth.engine.owners import OWNER_KINDS, OwnerIndex
 from berth.engine.table import NodeTable
+from berth.engine.volume_index import STORAGE_KINDS, VolumeIndex
 from berth.model import KINDS, Claim, Namespace, Pod, Service, StorageClass, Volume
 
 
 class State:
     def __init__(self) -> None:
-        self.table = NodeTable()
         self.objects: dict[str, dict[str, Any]] = {kind.name: {} for kind in KINDS if kind.name not in ("Pod", "Node")}
+        self.volumes = VolumeIndex(self)
+        self.table = NodeTable(self.namespace_labels, self.volumes)
+        self.owners = OwnerIndex()
+        self.nominated: dict[str, dict[str, Pod]] = {}
+        self._nominated_to: dict[str, str] = {}
+        self._revisions: Counter[str] = Counter()
+        self._services: dict[tuple[str, str, str], dict[str, Service]] = {}
+
+    # --- objects -----------------------------------------------------------------------------------------------------
+
+    def put(self, kind: str, key: str, record: Any, news: bool = True) -> None:
+        """Takes in a new version of an object; without `news`, one that differs in nothing that decisions read."""
+        before = self.objects[kind].get(key)
+        self.objects[kind][key] = record
+        if news:
+            self._changed(kind, key, before, record)
+
+    def drop(self, kind: str, key: str) -> Any:
+        """The object is gone; what it was, or None, is returned."""
+        before = self.objects[kind].pop(key, None)
+        if before is not None:
+            self._changed(kind, key, before, None)
+        return before
+
+    def revision(self, kind: str) -> int:
+        """Moves with every change of an object of this kind."""
+        return self._revisions[kind]
+
+    def _changed(self, kind: str, key: str, before: Any, after: Any) -> None:
+        self._revisions[kind] += 1
+        if kind == "Namespace" and (before is None or after is None or before.labels != after.labels):
+            self.table.counts.namespace_changed()
+        elif kind == "Service":
+            self._index_service(key, before, after)
+        elif kind in OWNER_KINDS:
+            self.owners.changed(kind, key, after)
+        elif kind in STORAGE_KINDS:
+            self.volumes.changed(kind, key)
+
+    # --- reading -----------------------------------------------------------------------------------------------------
 
     def claim(self, namespace: str, name: str) -> Claim | None:
         return self.objects["PersistentVolumeClaim"].get(f"{namespace}/{name}")
@@ -28,9 +70,43 @@ class State:
     def namespace(self, name: str) -> Namespace | None:
         return self.objects["Namespace"].get(name)
 
+    def namespace_labels(self, name: str) -> Mapping[str, str] | None:
+        namespace = self.namespace(name)
+        return None if namespace is None else namespace.labels
+
     def services_of(self, pod: Pod) -> Iterator[Service]:
-        """The services whose selector matches the pod."""
-        for service in self.objects["Service"].values():
-            mine = service.namespace == pod.namespace and service.selector
-            if mine and all(pod.labels.get(key) == value for key, value in service.selector.items()):
-                yield service
+        """The services whose selector matches the pod, in the order of their names."""
+        if not self._services:
+            return
+        found: dict[str, Service] = {}
+        for key, value in pod.labels.items():
+            found.update(self._services.get((pod.namespace, key, value), {}))
+        for name in sorted(found):
+            if all(pod.labels.get(key) == value for key, value in found[name].selector.items()):
+                yield found[name]
+
+    def _index_service(self, key: str, before: Service | None, after: Service | None) -> None:
+        """Under one of the labels that the service asks for; one that asks for none matches no pod."""
+        if before is not None and before.selector:
+            place = (before.namespace, *min(before.selector.items()))
+            del self._services[place][key]
+            if not self._services[place]:
+                del self._services[place]
+        if after is not None and after.selector:
+            self._services.setdefault((after.namespace, *min(after.selector.items())), {})[key] = after
+
+    # --- nominations -------------------------------------------------------------------------------------------------
+
+    def nominate(self, pod: Pod, node_name: str) -> None:
+        """The pod waits for room on the node that is being made for it: others count with it there."""
+        self.withdraw(pod.uid)
+        self.nominated.setdefault(node_name, {})[pod.uid] = pod
+        self._nominated_to[pod.uid] = node_name
+
+    def withdraw(self, uid: str) -> None:
+        """The pod waits for no node any more; one that did not is no error."""
+        node_name = self._nominated_to.pop(uid, None)
+        if node_name is not None:
+            del self.nominated[node_name][uid]
+            if not self.nominated[node_name]:
+                del self.nominated[node_name]

@@ -8,9 +8,10 @@ RequestedToCapacityRatio   the taken share sent through a broken line of your ow
 All divisions cut to whole numbers, as kube-scheduler's do.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from math import floor
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from berth.engine.allocation import (
     DEFAULT_RESOURCES,
     Allocation,
+    Share,
     WeighedResource,
     parse_resources,
     require_integer,
@@ -30,13 +32,19 @@ from berth.engine.verdict import Int64Column
 TYPES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 MAX_SHAPE_SCORE = 10
 
-Scorer = Callable[[Allocation], Int64Column]
+
+class Strategy(Protocol):
+    """How taken a node may look to be liked: on columns, and of a single node with the same arithmetic."""
+
+    def columns(self, nodes: Allocation, weights: Sequence[int]) -> Int64Column: ...
+
+    def single(self, resources: Sequence[Share]) -> int: ...
 
 
-def parse_strategy(value: Any) -> tuple[tuple[WeighedResource, ...], Scorer]:
-    """The resources that a `scoringStrategy` looks at, and the function that scores them."""
+def parse_strategy(value: Any) -> tuple[tuple[WeighedResource, ...], Strategy]:
+    """The resources that a `scoringStrategy` looks at, and how it scores them."""
     if value is None:
-        return DEFAULT_RESOURCES, _weighed_mean(DEFAULT_RESOURCES, _free_share)
+        return DEFAULT_RESOURCES, _Mean(free=True)
     field = "scoringStrategy"
     strategy = require_object(value, field, "type", "resources", "requestedToCapacityRatio")
     resources = parse_resources(strategy.get("resources"), f"{field}.resources")
@@ -46,45 +54,62 @@ def parse_strategy(value: Any) -> tuple[tuple[WeighedResource, ...], Scorer]:
     ratio = strategy.get("requestedToCapacityRatio")
     if kind == "RequestedToCapacityRatio":
         line = _parse_shape(ratio, f"{field}.requestedToCapacityRatio")
-        return resources, _along_line(resources, line)
+        return resources, _AlongLine(line)
     if ratio is not None:
         raise BadArgument(f"{field}.requestedToCapacityRatio", f"has no meaning with type {kind}")
-    return resources, _weighed_mean(resources, _free_share if kind == "LeastAllocated" else _taken_share)
+    return resources, _Mean(free=kind == "LeastAllocated")
 
 
-def _free_share(have: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.where(taken > have, 0, (have - taken) * MAX_SCORE // np.maximum(have, 1))
+class _Mean:
+    """The weighed mean of the free or the taken share."""
+
+    def __init__(self, free: bool) -> None:
+        self._free = free
+
+    def columns(self, nodes: Allocation, weights: Sequence[int]) -> Int64Column:
+        share = np.maximum(nodes.have - nodes.taken, 0) if self._free else np.minimum(nodes.taken, nodes.have)
+        share *= MAX_SCORE
+        share //= nodes.divisor
+        if nodes.complete:
+            return _sum(share, weights) // max(sum(weights), 1)
+        counts = (nodes.have != 0).astype(np.int64)
+        return _sum(share * counts, weights) // np.maximum(_sum(counts, weights), 1)
+
+    def single(self, resources: Sequence[Share]) -> int:
+        total = 0
+        for have, taken, weight in resources:
+            amount = max(have - taken, 0) if self._free else min(taken, have)
+            total += amount * MAX_SCORE // have * weight
+        return total // max(sum(resource.weight for resource in resources), 1)
 
 
-def _taken_share(have: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.minimum(taken, have) * MAX_SCORE // np.maximum(have, 1)
+class _AlongLine:
+    """The weighed mean of what the line gives for the taken share."""
 
+    def __init__(self, line: NDArray[np.int64]) -> None:
+        self._line = line
 
-def _weighed_mean(
-    resources: Sequence[WeighedResource],
-    share: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
-) -> Scorer:
-    weights = np.array([[resource.weight] for resource in resources], dtype=np.int64)
-
-    def score(nodes: Allocation) -> Int64Column:
-        counts = nodes.allocatable != 0
-        total = (share(nodes.allocatable, nodes.requested) * weights * counts).sum(axis=0)
-        return np.asarray(total // np.maximum((weights * counts).sum(axis=0), 1), dtype=np.int64)
-
-    return score
-
-
-def _along_line(resources: Sequence[WeighedResource], line: NDArray[np.int64]) -> Scorer:
-    weights = np.array([[resource.weight] for resource in resources], dtype=np.int64)
-
-    def score(nodes: Allocation) -> Int64Column:
-        scores = line[_taken_share(nodes.allocatable, nodes.requested)]
-        counts = (nodes.allocatable != 0) & (scores > 0)
-        total = (scores * weights * counts).sum(axis=0)
-        mean = total / np.maximum((weights * counts).sum(axis=0), 1)
+    def columns(self, nodes: Allocation, weights: Sequence[int]) -> Int64Column:
+        scores = self._line[np.minimum(nodes.taken, nodes.have) * MAX_SCORE // nodes.divisor]
+        counts = ((nodes.have != 0) & (scores > 0)).astype(np.int64)
+        mean = _sum(scores * counts, weights) / np.maximum(_sum(counts, weights), 1)
         return np.asarray(np.floor(mean + 0.5), dtype=np.int64)
 
-    return score
+    def single(self, resources: Sequence[Share]) -> int:
+        total = weights = 0
+        for have, taken, weight in resources:
+            score = self._line.item(min(taken, have) * MAX_SCORE // have)
+            total += score * weight
+            weights += weight if score else 0
+        return floor(total / max(weights, 1) + 0.5)
+
+
+def _sum(columns: NDArray[np.int64], weights: Sequence[int]) -> Int64Column:
+    """The columns' sum, each times its weight."""
+    total = np.zeros(columns.shape[1], dtype=np.int64)
+    for column, weight in zip(columns, weights, strict=True):
+        total += column if weight == 1 else column * weight
+    return total
 
 
 def _parse_shape(value: Any, field: str) -> NDArray[np.int64]:

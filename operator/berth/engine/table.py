@@ -5,33 +5,56 @@
     nonzero       int64[2, rows]           cpu and memory of the pods, with the scoring defaults where they name none
     taint_sets    int64[rows]              id of the node's taints, see `taints_of`
     unschedulable bool[rows]
+    counts        which pods lie where, for every question about other pods (counts.py)
+    terms         the pod affinity terms that the placed pods carry (terms.py)
+    pods          the placed pods as columns (pods.py)
 
 Invariants:
  1. A row belongs to one node name from its first pod or node until it has neither; then the slot is reused.
- 2. `used`, `nonzero`, ports and terms are the sums over the pods of the row, whether or not its node is known: pods
-    may come before their node and stay after it.
+ 2. `used`, `nonzero`, ports, counts and terms are the sums over the pods of the row, whether or not its node is
+    known: pods may come before their node and stay after it.
  3. Only rows of known nodes are in `rows`; nothing else is ever judged.
  4. `static_version` moves whenever something about nodes changes that is not their pods or allocatable resources.
+ 5. `changes_since` knows every row whose pods or allocatable resources changed.
 
 A table is written by one event loop and read by decisions that do not yield, so it needs neither lock nor snapshot.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.columns import Interner, LazyColumns, Vocabulary, grown
+from berth.engine.counts import NamespaceLabels, PodCounts
+from berth.engine.domains import DomainIndex, Domains
+from berth.engine.facts import Fact, NodeFacts, ReadFact
+from berth.engine.images import ImageIndex
+from berth.engine.pods import PodColumns
 from berth.engine.ports import PortIndex
+from berth.engine.terms import CarriedTerms
 from berth.engine.verdict import Int64Column, Rows
-from berth.model import Node, Pod, PodTerm, Taint
+from berth.model import Node, Pod, Taint
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = range(4)
 _FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
 _FIRST_ROWS = 64
 _SPARE_VALUES = 64
+_JOURNAL = 4096
+_KEPT_DERIVED = 16
+
+PREFER_AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"  # the one annotation that a plugin reads
+
+
+class PodWatcher(Protocol):
+    """Somebody who follows the pods that have volumes."""
+
+    def add(self, pod: Pod, row: int) -> None: ...
+
+    def discard(self, pod: Pod, row: int) -> None: ...
 
 
 @dataclass(slots=True)
@@ -44,7 +67,9 @@ class _Row:
 
 
 class NodeTable:
-    def __init__(self) -> None:
+    def __init__(
+        self, namespace_labels: NamespaceLabels = lambda name: None, volumes: PodWatcher | None = None
+    ) -> None:
         self.resource_index: dict[str, int] = {name: index for index, name in enumerate(_FIRST_RESOURCES)}
         self.allocatable = np.zeros((len(_FIRST_RESOURCES), _FIRST_ROWS), dtype=np.int64)
         self.used = np.zeros_like(self.allocatable)
@@ -53,8 +78,15 @@ class NodeTable:
         self.unschedulable = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self.static_version = 0
         self.ports = PortIndex()
-        self.anti_affinity_terms: Counter[PodTerm] = Counter()  # required ones, of placed pods
-        self.scoring_terms: Counter[PodTerm] = Counter()  # every other affinity term of placed pods
+        self.counts = PodCounts(self, namespace_labels)
+        self.terms = CarriedTerms(self, namespace_labels)
+        self.pods = PodColumns(len(_FIRST_RESOURCES))
+        self.tried: list[tuple[Pod, int, int]] = []  # pod, row, and whether it came (1) or went (-1)
+        self._trials = 0
+        self._volumes = volumes
+        self._derived: dict[Hashable, tuple[Int64Column, int]] = {}
+        self._journal: list[int] = []
+        self._journal_begins = 0
         self._slots: list[_Row | None] = []
         self._free: list[int] = []
         self._row_of: dict[str, int] = {}
@@ -65,9 +97,12 @@ class NodeTable:
         self._labels: LazyColumns[str] = LazyColumns(
             self._label_id, on_forget=lambda key: self._vocabularies.pop(key, None)
         )
-        self._images: LazyColumns[str] = LazyColumns(lambda node, image: node.images.get(image, -1))
+        self.images = ImageIndex()
+        self._facts = NodeFacts()
+        self._domains = DomainIndex(self.label)
         self._rows: Rows | None = None
         self._rows_by_name: NDArray[np.intp] | None = None
+        self._name_order: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
 
     # --- nodes -------------------------------------------------------------------------------------------------------
 
@@ -79,22 +114,27 @@ class NodeTable:
         if before is None:
             self._known_rows.add(row)
             self._forget_row_order()
-        self._set_allocatable(row, node)
+        if before is None or before.allocatable != node.allocatable:
+            self._set_allocatable(row, node)
         self._set_static(row, before, node)
+        self._facts.set_row(row, node)
 
     def remove_node(self, name: str) -> None:
         row = self._row_of.get(name)
-        if row is None or self._slot(row).node is None:
+        node = None if row is None else self._slot(row).node
+        if row is None or node is None:
             return
         self._slot(row).node = None
+        self.images.replace(row, node.images, {})
         self._known_rows.discard(row)
         self._forget_row_order()
         self.allocatable[:, row] = 0
+        self._note(row)
         self._taints.release(int(self.taint_sets[row]))
         self.taint_sets[row] = 0
         self.unschedulable[row] = False
         self._labels.set_row(row, None)
-        self._images.set_row(row, None)
+        self._facts.set_row(row, None)
         self.static_version += 1
         self._release_if_empty(row)
 
@@ -118,13 +158,34 @@ class NodeTable:
         self._slot(row).pods[pod.uid] = pod
         self._row_of_pod[pod.uid] = row
         self._account(pod, row, 1)
+        if self._trials:
+            self.tried.append((pod, row, 1))
 
     def remove_pod(self, uid: str) -> None:
         """Frees what the pod took; a pod that is not there is no error."""
         row = self._row_of_pod.pop(uid, None)
         if row is not None:
-            self._account(self._slot(row).pods.pop(uid), row, -1)
+            pod = self._slot(row).pods.pop(uid)
+            self._account(pod, row, -1)
+            if self._trials:
+                self.tried.append((pod, row, -1))
             self._release_if_empty(row)
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """Pods that come (1) and go (-1) in this block are in `tried`; whoever moves them there puts them back."""
+        self._trials += 1
+        try:
+            yield
+        finally:
+            self._trials -= 1
+            if not self._trials:
+                self.tried.clear()
+
+    def node_of_pod(self, uid: str) -> str | None:
+        """The name of the node that the pod is booked on."""
+        row = self._row_of_pod.get(uid)
+        return None if row is None else self._slot(row).name
 
     def pods_on(self, name: str) -> Mapping[str, Pod]:
         row = self._row_of.get(name)
@@ -150,6 +211,17 @@ class NodeTable:
         return self._rows_by_name
 
     @property
+    def name_order(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The positions in `rows` in the order of the nodes' names, and for each position its place in that order."""
+        if self._name_order is None:
+            by_name, rows = self.rows_by_name, self.rows
+            order = by_name if isinstance(rows, slice) else np.searchsorted(rows, by_name)
+            place = np.empty_like(order)
+            place[order] = np.arange(len(order))
+            self._name_order = order, place
+        return self._name_order
+
+    @property
     def capacity(self) -> int:
         """How many rows the columns have room for."""
         return self.allocatable.shape[1]
@@ -170,6 +242,7 @@ class NodeTable:
             room = np.zeros((1, self.capacity), dtype=np.int64)
             self.allocatable = np.concatenate([self.allocatable, room])
             self.used = np.concatenate([self.used, room])
+            self.pods.add_resource()
         return index
 
     def label(self, key: str) -> tuple[Int64Column, Vocabulary]:
@@ -180,14 +253,43 @@ class NodeTable:
             vocabulary = self._vocabularies[key] = Vocabulary()
         return self._labels.column(key, self._numbered_nodes(), self.capacity), vocabulary
 
-    def image(self, name: str) -> Int64Column:
-        """int64[rows], bytes: the size of that image on the node, -1 where it is not there."""
-        return self._images.column(name, self._numbered_nodes(), self.capacity)
+    def domains(self, key: str) -> Domains:
+        """The nodes by their value of a label (domains.py)."""
+        return self._domains.of(key, (self.static_version, self.capacity))
+
+    def fact(self, name: str, read: ReadFact) -> Fact:
+        """What `read` says of every node, under a name that is always used with the same function."""
+        return self._facts.fact(name, read, self._numbered_nodes(), self.capacity)
 
     @property
     def taints_of(self) -> list[tuple[Taint, ...]]:
         """The distinct taint sets, by id; an id that no node has stands for no taints."""
         return self._taints.values
+
+    def derived(self, key: Hashable, compute: Callable[[Rows], Int64Column]) -> Int64Column:
+        """int64[rows]: what `compute` makes of each row's resources and pods, asked again for rows that changed."""
+        kept = self._derived.get(key)
+        changed = None if kept is None or len(kept[0]) < self.capacity else self.changes_since(kept[1])
+        if kept is None or changed is None:
+            column = compute(slice(0, self.capacity))
+            while len(self._derived) >= _KEPT_DERIVED:
+                del self._derived[next(iter(self._derived))]
+        else:
+            column = kept[0]
+            if changed:
+                rows = np.array(changed, dtype=np.intp)
+                column[rows] = compute(rows)
+        self._derived[key] = (column, self.mark)
+        return column
+
+    @property
+    def mark(self) -> int:
+        """Now, for `changes_since`."""
+        return self._journal_begins + len(self._journal)
+
+    def changes_since(self, mark: int) -> list[int] | None:
+        """The rows whose pods or allocatable resources changed since then, repetitions included; None: too many."""
+        return None if mark < self._journal_begins else self._journal[mark - self._journal_begins :]
 
     def statistics(self) -> dict[str, int]:
         return {
@@ -196,8 +298,11 @@ class NodeTable:
             "slots": len(self._slots),
             "resources": len(self.resource_index),
             "label_columns": len(self._labels),
-            "image_columns": len(self._images),
+            "images": len(self.images),
             "taint_sets": len(self._taints),
+            "facts": len(self._facts),
+            **self.counts.statistics(),
+            **self.terms.statistics(),
         }
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -231,8 +336,8 @@ class NodeTable:
         self.allocatable, self.used = grown(self.allocatable, rows), grown(self.used, rows)
         self.nonzero, self.taint_sets = grown(self.nonzero, rows), grown(self.taint_sets, rows)
         self.unschedulable = np.concatenate([self.unschedulable, np.zeros(rows - len(self.unschedulable), np.bool_)])
-        for columns in (self._labels, self._images):
-            columns.grow(rows)
+        self._labels.grow(rows)
+        self._facts.grow(rows)
 
     def _release_if_empty(self, row: int) -> None:
         slot = self._slot(row)
@@ -242,13 +347,14 @@ class NodeTable:
             self._free.append(row)
 
     def _forget_row_order(self) -> None:
-        self._rows = self._rows_by_name = None
+        self._rows = self._rows_by_name = self._name_order = None
 
     def _set_allocatable(self, row: int, node: Node) -> None:
         amounts = [(self.resource(name), amount) for name, amount in node.allocatable.items()]
         self.allocatable[:, row] = 0
         for index, amount in amounts:
             self.allocatable[index, row] = amount
+        self._note(row)
 
     def _set_static(self, row: int, before: Node | None, node: Node) -> None:
         if before is not None and _same_static(before, node):
@@ -261,33 +367,46 @@ class NodeTable:
         if before is None or before.labels != node.labels:
             self._labels.set_row(row, node)
         if before is None or before.images != node.images:
-            self._images.set_row(row, node)
+            self.images.replace(row, before.images if before is not None else {}, node.images)
 
     def _label_id(self, node: Node, key: str) -> int:
         value = node.labels.get(key)
         return -1 if value is None else self._vocabularies[key].intern(value)
 
     def _account(self, pod: Pod, row: int, sign: int) -> None:
-        for name, amount in pod.usage.items():
-            index = self.resource(name)
+        usage = {self.resource(name): amount for name, amount in pod.usage.items()}
+        usage[PODS] = 1
+        for index, amount in usage.items():
             self.used[index, row] += sign * amount
-        self.used[PODS, row] += sign
         self.nonzero[CPU, row] += sign * pod.usage_nonzero[CPU]
         self.nonzero[MEMORY, row] += sign * pod.usage_nonzero[MEMORY]
+        if sign > 0:
+            self.pods.add(pod, row, usage)
+            self.counts.add(pod, row)
+        else:
+            self.pods.remove(pod.uid)
+            self.counts.discard(pod, row)
         for port in pod.host_ports:
             (self.ports.add if sign > 0 else self.ports.discard)(port, row)
-        _count(self.anti_affinity_terms, pod.pod_anti_affinity.required, sign)
-        _count(self.scoring_terms, pod.pod_affinity.required, sign)
-        for affinity in (pod.pod_affinity, pod.pod_anti_affinity):
-            _count(self.scoring_terms, tuple(weighted.term for weighted in affinity.preferred), sign)
+        self.terms.move(pod, row, sign)
+        if pod.volumes and self._volumes is not None:
+            (self._volumes.add if sign > 0 else self._volumes.discard)(pod, row)
+        self._note(row)
 
-
-def _count(terms: Counter[PodTerm], of: tuple[PodTerm, ...], sign: int) -> None:
-    for term in of:
-        terms[term] += sign
-        if not terms[term]:
-            del terms[term]
+    def _note(self, row: int) -> None:
+        self._journal.append(row)
+        if len(self._journal) > _JOURNAL:
+            self._journal_begins += _JOURNAL // 2
+            del self._journal[: _JOURNAL // 2]
 
 
 def _same_static(a: Node, b: Node) -> bool:
-    return a.labels == b.labels and a.taints == b.taints and a.unschedulable == b.unschedulable and a.images == b.images
+    return (
+        a.labels == b.labels
+        and a.taints == b.taints
+        and a.unschedulable == b.unschedulable
+        and a.images == b.images
+        and a.declared_features == b.declared_features
+        and a.conditions == b.conditions
+        and a.annotations.get(PREFER_AVOID_PODS) == b.annotations.get(PREFER_AVOID_PODS)
+    )

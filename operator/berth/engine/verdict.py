@@ -15,6 +15,16 @@ from numpy.typing import NDArray
 Rows = slice | NDArray[np.intp]
 """Which rows of the table are asked about: a slice where they lie side by side, else their numbers."""
 
+
+
+def row_numbers(rows: Rows) -> NDArray[np.intp]:
+    return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
+
+
+def row_count(rows: Rows) -> int:
+    return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)
+
+
 Int64Column = NDArray[np.int64]
 BoolColumn = NDArray[np.bool_]
 
@@ -42,13 +52,44 @@ _KUBERNETES_NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class Verdicts:
-    """A filter's answer for k nodes: `codes` int8[k] of Code, `causes` int64[k] (0 where the node fits)."""
+    """A filter's answer for k nodes: `codes` int8[k] of Code, `causes` int64[k] (0 where the node fits).
 
-    codes: NDArray[np.int8]
-    causes: Int64Column
-    describe: Callable[[int], tuple[str, ...]]
+    The causes may be given as a function that works them out: they are read only when somebody asks why.
+    """
+
+    __slots__ = ("_all_fit", "_causes", "_fits", "codes", "describe")
+
+    def __init__(
+        self,
+        codes: NDArray[np.int8],
+        causes: Int64Column | Callable[[], Int64Column],
+        describe: Callable[[int], tuple[str, ...]],
+    ) -> None:
+        self.codes = codes
+        self.describe = describe
+        self._causes = causes
+        self._fits: BoolColumn | None = None
+        self._all_fit: bool | None = None
+
+    @property
+    def causes(self) -> Int64Column:
+        if callable(self._causes):
+            self._causes = self._causes()
+        return self._causes
+
+    @property
+    def fits(self) -> BoolColumn:
+        """bool[k]; shared: read it, never write it."""
+        if self._fits is None:
+            self._fits = self.codes == 0
+        return self._fits
+
+    @property
+    def all_fit(self) -> bool:
+        if self._all_fit is None:
+            self._all_fit = not self.codes.any()
+        return self._all_fit
 
     def reasons(self, position: int) -> tuple[str, ...]:
         return self.describe(int(self.causes[position]))
@@ -59,7 +100,7 @@ def refuse_where(refused: BoolColumn, code: Code, reason: str) -> Verdicts:
     codes = refused.astype(np.int8)
     if code is not Code.UNSCHEDULABLE:
         codes *= np.int8(code)
-    return Verdicts(codes, refused.astype(np.int64), lambda cause: (reason,))
+    return Verdicts(codes, lambda: refused.astype(np.int64), lambda cause: (reason,))
 
 
 @dataclass(frozen=True, slots=True)

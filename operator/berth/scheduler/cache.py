@@ -52,7 +52,7 @@ class Cache:
     def __init__(self) -> None:
         self.state = State()
         self._registers = {kind.name: Register() for kind in KINDS}
-        self._pods = PodStates(self.state.table)
+        self._pods = PodStates(self.state)
         self._invalid: dict[tuple[str, str], InvalidObject] = {}
         self._unreadable: dict[str, Unreadable] = {}
         self._old_news = 0
@@ -133,10 +133,9 @@ class Cache:
             return self._pods.observe(record)
         if isinstance(record, Node):
             return self._take_in_node(record)
-        objects = self.state.objects[kind]
-        old = objects.get(key)
-        objects[key] = record
+        old = self.state.objects[kind].get(key)
         unchanged = old is not None and same_but_for_version(old, record)
+        self.state.put(kind, key, record, news=not unchanged)
         return NOTHING if unchanged else frozenset({EVENT_OF_KIND[kind]})
 
     def _take_in_node(self, node: Node) -> frozenset[Event]:
@@ -174,7 +173,7 @@ class Cache:
             return self._pods.remove(uid)
         if kind == "Node":
             return self._take_out_node(key)
-        gone = self.state.objects[kind].pop(key, None)
+        gone = self.state.drop(kind, key)
         return NOTHING if gone is None else frozenset({EVENT_OF_KIND[kind]})
 
     def _take_out_node(self, name: str) -> frozenset[Event]:

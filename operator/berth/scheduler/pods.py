@@ -19,6 +19,8 @@ Invariants:
    after the watch was faster, can neither resurrect nor free anything twice (#106361, #134157).
 5. Kubernetes never unbinds: an unbound report does not take a bound pod's room away. Nor does one that makes no sense.
 6. Every change of the table is told by its return value, to those whom it may help.
+7. Of the pending pods, those that name a node that is being made free for them are nominated in the State. To others
+   they are as good as there, so one that gives the node up is told of as room that came free.
 """
 
 from collections.abc import Mapping
@@ -26,9 +28,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from berth.engine.events import Event
-from berth.engine.table import NodeTable
+from berth.engine.state import State
 from berth.model import Pod
-from berth.scheduler.changes import NOTHING, placed_pod_events, takes_the_same_room, with_the_room_of_both
+from berth.scheduler.changes import (
+    NOTHING,
+    asks_the_same,
+    placed_pod_events,
+    takes_the_same_room,
+    with_the_room_of_both,
+)
 
 FINISHED = frozenset({"Succeeded", "Failed"})
 ASSIGNED = frozenset({Event.POD_ASSIGNED})
@@ -48,8 +56,9 @@ class Assumption:
 class PodStates:
     """The state machine of the module's docstring; keeps the table's pods in step."""
 
-    def __init__(self, table: NodeTable) -> None:
-        self._table = table
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._table = state.table
         self._pending: dict[str, Pod] = {}
         self._assumed: dict[str, Assumption] = {}
         self._bound: dict[str, tuple[Pod, str]] = {}
@@ -78,20 +87,20 @@ class PodStates:
 
     def suspend(self, uid: str) -> frozenset[Event]:
         """No decision for the pod, which makes no sense; the room that it has stays taken."""
-        self._pending.pop(uid, None)
+        waiting = self._take_from_pending(uid)
         if uid in self._assumed:
             held = self._assumed[uid]
             self._assumed[uid] = Assumption(held.pod, held.node_name, held.acknowledged, returns=False)
-        return NOTHING
+        return _given_up(waiting)
 
     def assume(self, pod: Pod, node_name: str) -> frozenset[Event]:
         """Take room for a pod that is about to be bound."""
         if pod.uid in self._assumed or pod.uid in self._bound:
             raise ValueError(f"Pod {pod.namespace}/{pod.name}: assumed on {node_name}, but it has room already")
-        returns = self._pending.pop(pod.uid, None) is not None
+        waiting = self._take_from_pending(pod.uid)
         self._table.add_pod(pod, node_name)
-        self._assumed[pod.uid] = Assumption(pod, node_name, acknowledged=False, returns=returns)
-        return ASSIGNED
+        self._assumed[pod.uid] = Assumption(pod, node_name, acknowledged=False, returns=waiting is not None)
+        return ASSIGNED | _given_up(waiting, node_name)
 
     def confirm(self, uid: str) -> None:
         """The API server has answered the bind with success."""
@@ -106,15 +115,15 @@ class PodStates:
             return NOTHING
         self._table.remove_pod(uid)
         if held.returns:
-            self._pending[uid] = held.pod
+            self._put_to_pending(held.pod)
         return REMOVED
 
     def remove(self, uid: str) -> frozenset[Event]:
         """The pod is gone or finished."""
-        self._pending.pop(uid, None)
+        waiting = self._take_from_pending(uid)
         placed = self._assumed.pop(uid, None) or self._bound.pop(uid, None)
         if placed is None:
-            return NOTHING
+            return _given_up(waiting)
         self._table.remove_pod(uid)
         return REMOVED
 
@@ -132,24 +141,37 @@ class PodStates:
             return NOTHING
         held = self._assumed.get(pod.uid)
         if held is None:
-            self._pending[pod.uid] = pod
-            return NOTHING
+            return self._put_to_pending(pod)
         self._assumed[pod.uid] = Assumption(pod, held.node_name, held.acknowledged, returns=True)
         return self._account(held.pod, pod, held.node_name)
 
     def _observe_bound(self, pod: Pod, node_name: str) -> frozenset[Event]:
-        self._pending.pop(pod.uid, None)
+        waiting = self._take_from_pending(pod.uid)
         old = self._placed(pod.uid)
         self._assumed.pop(pod.uid, None)
         self._bound[pod.uid] = (pod, node_name)
         if old is None:
             self._table.add_pod(pod, node_name)
-            return ASSIGNED
+            return ASSIGNED | _given_up(waiting, node_name)
         old_pod, old_node = old
         if old_node == node_name:
             return self._account(old_pod, pod, node_name)
         self._replace(pod, node_name)
         return REMOVED | ASSIGNED
+
+    def _put_to_pending(self, pod: Pod) -> frozenset[Event]:
+        before = self._pending.get(pod.uid)
+        self._pending[pod.uid] = pod
+        if pod.nominated_node_name:
+            self._state.nominate(pod, pod.nominated_node_name)
+        else:
+            self._state.withdraw(pod.uid)
+        unchanged = before is not None and asks_the_same(before, pod)
+        return _given_up(before, pod.nominated_node_name if unchanged else "")
+
+    def _take_from_pending(self, uid: str) -> Pod | None:
+        self._state.withdraw(uid)
+        return self._pending.pop(uid, None)
 
     def _account(self, old: Pod, new: Pod, node_name: str) -> frozenset[Event]:
         if not takes_the_same_room(old, new):
@@ -167,3 +189,8 @@ class PodStates:
     def _last_record(self, uid: str) -> Pod | None:
         placed = self._placed(uid)
         return placed[0] if placed else self._pending.get(uid)
+
+
+def _given_up(waiting: Pod | None, node_name: str = "") -> frozenset[Event]:
+    """What it means to others that a pod which waited is now on, or waits for, this node: "" for none, or another."""
+    return REMOVED if waiting is not None and waiting.nominated_node_name not in ("", node_name) else NOTHING

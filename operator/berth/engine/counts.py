@@ -1,0 +1,368 @@
+"""Which pods lie where: counts by row for every question that plugins ask about other pods.
+
+A question is a set of `PodMatch`es that a pod must all meet. Asked for the first time, its counts are made from the
+pods in place; from then on they follow the pods, until so many other questions have been asked since that they are
+dropped. Nothing here walks over pods one by one:
+
+    group     the placed pods of one namespace with equal labels (the replicas of a ReplicaSet), with a count a row
+    counts    one question's sum over the groups that it matches
+    index     groups by label, to find those of a new question; questions by label, to find those of a new group
+
+A count is sparse (a dict) while few rows count, and a column once many do.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from berth.engine.columns import grown
+from berth.engine.verdict import BoolColumn, Int64Column
+from berth.model import LabelSelector, Pod, Requirement
+
+KEPT_QUESTIONS: Final = 512
+_KEPT_SUMS: Final = 8
+_DENSE_FROM: Final = 64
+
+NamespaceLabels = Callable[[str], Mapping[str, str] | None]
+E = TypeVar("E", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class PodMatch:
+    """Pods whose labels `selector` matches (None: no pod), in one of `namespaces` or a namespace of these labels."""
+
+    selector: LabelSelector | None
+    namespaces: frozenset[str]
+    namespace_selector: LabelSelector | None = None
+
+    def covers(self, namespace: str, namespace_labels: NamespaceLabels) -> bool:
+        """Whether pods of the namespace can match; one that is not known has no labels that could."""
+        if namespace in self.namespaces or self.namespace_selector is None:
+            return namespace in self.namespaces
+        labels = namespace_labels(namespace)
+        return labels is not None and self.namespace_selector.matches(labels)
+
+
+class Extent(Protocol):
+    """What counts need to know of the table: how many rows columns have, and since when nodes are as they are."""
+
+    static_version: int
+
+    @property
+    def capacity(self) -> int: ...
+
+
+class RowCounts:
+    """How many pods of one kind lie on each row. What is handed out is shared: read it, never write it."""
+
+    __slots__ = ("_arrays", "_column", "_extent", "_few", "_sums", "version")
+
+    def __init__(self, extent: Extent) -> None:
+        self.version = 0
+        self._extent = extent
+        self._few: dict[int, int] | None = {}
+        self._column: Int64Column = np.zeros(0, dtype=np.int64)
+        self._arrays: tuple[Int64Column, Int64Column] | None = None
+        self._sums: list[tuple[Int64Column, int, Int64Column]] = []
+
+    def add(self, row: int, pods: int) -> None:
+        """Moves the count of a row by `pods`, which may be negative."""
+        self.version += 1
+        for domains, version, sums in self._sums:
+            if version == self._extent.static_version and row < len(domains) and (domain := domains[row]) >= 0:
+                sums[domain] += pods
+        if self._few is None:
+            if row >= len(self._column):
+                self._column = grown(self._column, 2 * row)
+            self._column[row] += pods
+            return
+        self._arrays = None
+        count = self._few.get(row, 0) + pods
+        if count:
+            self._few[row] = count
+        else:
+            self._few.pop(row, None)
+
+    def add_many(self, counts: Mapping[int, int]) -> None:
+        """Adds another's counts to these."""
+        if not self._few and not self._sums and self._few is not None:
+            self._few, self._arrays = dict(counts), None
+            self.version += 1
+        elif len(counts) < _DENSE_FROM:
+            for row, pods in counts.items():
+                self.add(row, pods)
+        else:
+            self._sums.clear()
+            column = self.column().copy()
+            rows = np.fromiter(counts.keys(), np.int64, len(counts))
+            column[rows] += np.fromiter(counts.values(), np.int64, len(counts))
+            self._few, self._arrays, self._column = None, None, column
+            self.version += 1
+
+    def column(self) -> Int64Column:
+        """int64[all rows]: the count of each row."""
+        rows = self._extent.capacity
+        if self._few is not None and len(self._few) > max(_DENSE_FROM, rows // 16):
+            self._column = self._spread(rows)
+            self._few = self._arrays = None
+        if self._few is not None:
+            return self._spread(rows)
+        if len(self._column) < rows:
+            self._column = grown(self._column, rows)
+        return self._column[:rows]
+
+    def counted(self) -> tuple[Int64Column, Int64Column]:
+        """The rows that count, in no order, and their counts."""
+        if self._few is None:
+            rows = np.flatnonzero(self._column)
+            return rows, self._column[rows]
+        if self._arrays is None:
+            size = len(self._few)
+            rows = np.fromiter(self._few.keys(), np.int64, size)
+            self._arrays = rows, np.fromiter(self._few.values(), np.int64, size)
+        return self._arrays
+
+    def per_domain(self, domains: Int64Column, size: int) -> Int64Column:
+        """int64[size]: sums by the rows' domain ids, as in a label's column; a row of id -1 is left out.
+
+        Kept and moved with the counts for as long as nodes stay as they are: a domain's sum is then there for the
+        taking.
+        """
+        version = self._extent.static_version
+        for index, (known, at, sums) in enumerate(self._sums):
+            if known is domains:
+                if at == version and len(sums) >= size:
+                    return sums[:size]
+                del self._sums[index]
+                break
+        rows, counts = self.counted()
+        inside = rows < len(domains)
+        if not inside.all():
+            rows, counts = rows[inside], counts[inside]
+        sums = np.zeros(size + 1, dtype=np.int64)
+        np.add.at(sums, domains[rows], counts)
+        sums = sums[:size]
+        self._sums.append((domains, version, sums))
+        del self._sums[:-_KEPT_SUMS]
+        return sums
+
+    def __bool__(self) -> bool:
+        return bool(self._few) if self._few is not None else bool(self._column.any())
+
+    def _spread(self, rows: int) -> Int64Column:
+        numbers, counts = self.counted()
+        column = np.zeros(max(rows, int(numbers.max(initial=-1)) + 1), dtype=np.int64)
+        column[numbers] = counts
+        return column
+
+
+def rows_with(counters: Iterable[RowCounts], capacity: int) -> BoolColumn:
+    """bool[capacity]: the rows on which any of these counts a pod."""
+    found = np.zeros(capacity, dtype=np.bool_)
+    for counts in counters:
+        found[counts.counted()[0]] = True
+    return found
+
+
+class LabelIndex(Generic[E]):
+    """Selectors by the labels that they ask for, so that a pod's labels find those that may match it."""
+
+    def __init__(self) -> None:
+        self._by_label: dict[tuple[str, str], dict[E, None]] = {}
+        self._others: dict[E, None] = {}
+
+    def add(self, entry: E, selectors: Iterable[LabelSelector]) -> None:
+        wanted = narrowest(selectors)
+        if wanted is None:
+            self._others[entry] = None
+        else:
+            for value in wanted.values:
+                self._by_label.setdefault((wanted.key, value), {})[entry] = None
+
+    def discard(self, entry: E, selectors: Iterable[LabelSelector]) -> None:
+        wanted = narrowest(selectors)
+        if wanted is None:
+            del self._others[entry]
+        else:
+            for value in wanted.values:
+                found = self._by_label[wanted.key, value]
+                del found[entry]
+                if not found:
+                    del self._by_label[wanted.key, value]
+
+    def candidates(self, labels: Mapping[str, str]) -> Iterator[E]:
+        """Every entry that may match these labels, once."""
+        yield from self._others
+        if self._by_label:
+            for label in labels.items():
+                yield from self._by_label.get(label, ())
+
+    def __bool__(self) -> bool:
+        return bool(self._others or self._by_label)
+
+
+def narrowest(selectors: Iterable[LabelSelector]) -> Requirement | None:
+    """Of the requirements that name values of a label, one with the fewest; None where there is none."""
+    naming = [r for selector in selectors for r in selector.requirements if r.operator == "In"]
+    return min(naming, key=lambda requirement: len(requirement.values), default=None)
+
+
+class _Group:
+    """The placed pods of one namespace that have equal labels and are, or are not, being deleted."""
+
+    __slots__ = ("deleting", "labels", "namespace", "questions", "rows")
+
+    def __init__(self, pod: Pod) -> None:
+        self.namespace = pod.namespace
+        self.labels = pod.labels
+        self.deleting = pod.deleting
+        self.rows: dict[int, int] = {}
+        self.questions: dict[_Question, None] = {}
+
+
+class _Question:
+    """A question that has been asked, its counts and the groups that they come from."""
+
+    __slots__ = ("counts", "groups", "matches", "selectors", "terminating")
+
+    def __init__(self, matches: tuple[PodMatch, ...], terminating: bool, extent: Extent) -> None:
+        self.matches = matches
+        self.terminating = terminating
+        self.selectors = [match.selector for match in matches if match.selector is not None]
+        self.counts = RowCounts(extent)
+        self.groups: dict[_Group, None] = {}
+
+    def matches_group(self, group: _Group, namespace_labels: NamespaceLabels) -> bool:
+        if group.deleting and not self.terminating:
+            return False
+        return all(
+            match.covers(group.namespace, namespace_labels) and selector.matches(group.labels)
+            for match, selector in zip(self.matches, self.selectors, strict=True)
+        )
+
+
+class PodCounts:
+    def __init__(self, extent: Extent, namespace_labels: NamespaceLabels) -> None:
+        self._extent = extent
+        self._namespace_labels = namespace_labels
+        self._groups: dict[Hashable, _Group] = {}
+        self._by_namespace: dict[str, dict[_Group, None]] = {}
+        self._by_label: dict[tuple[str, str], dict[str, dict[_Group, None]]] = {}
+        self._questions: OrderedDict[Hashable, _Question] = OrderedDict()
+        self._index: LabelIndex[_Question] = LabelIndex()
+
+    # --- asking ------------------------------------------------------------------------------------------------------
+
+    def of(self, matches: tuple[PodMatch, ...], terminating: bool = True) -> RowCounts:
+        """The pods that meet all of these; without `terminating`, those that are being deleted do not count."""
+        key = (matches, terminating)
+        question = self._questions.get(key)
+        if question is not None:
+            self._questions.move_to_end(key)
+            return question.counts
+        question = _Question(matches, terminating, self._extent)
+        if len(question.selectors) < len(matches):
+            return question.counts  # a selector that is absent matches nothing, ever
+        for group in self._candidates(question):
+            if question.matches_group(group, self._namespace_labels):
+                self._join(question, group)
+        self._questions[key] = question
+        self._index.add(question, question.selectors)
+        if len(self._questions) > KEPT_QUESTIONS:
+            self._forget(next(iter(self._questions)))
+        return question.counts
+
+    def _candidates(self, question: _Question) -> Iterator[_Group]:
+        """The groups that may match, found by label where the question names one."""
+        wanted = narrowest(question.selectors)
+        if wanted is None:
+            places: list[dict[str, dict[_Group, None]]] = [self._by_namespace]
+        else:
+            places = [self._by_label.get((wanted.key, value), {}) for value in wanted.values]
+        match = min(question.matches, key=lambda m: (m.namespace_selector is not None, len(m.namespaces)))
+        for groups in places:
+            named = match.namespaces if match.namespace_selector is None else list(groups)
+            for namespace in named:
+                yield from groups.get(namespace, ())
+
+    def _join(self, question: _Question, group: _Group) -> None:
+        question.groups[group] = None
+        group.questions[question] = None
+        question.counts.add_many(group.rows)
+
+    def _forget(self, key: Hashable) -> None:
+        question = self._questions.pop(key)
+        self._index.discard(question, question.selectors)
+        for group in question.groups:
+            del group.questions[question]
+
+    # --- following ---------------------------------------------------------------------------------------------------
+
+    def add(self, pod: Pod, row: int) -> None:
+        key = _group_key(pod)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = self._found(pod)
+        group.rows[row] = group.rows.get(row, 0) + 1
+        for question in group.questions:
+            question.counts.add(row, 1)
+
+    def discard(self, pod: Pod, row: int) -> None:
+        key = _group_key(pod)
+        group = self._groups[key]
+        for question in group.questions:
+            question.counts.add(row, -1)
+        group.rows[row] -= 1
+        if not group.rows[row]:
+            del group.rows[row]
+        if not group.rows:
+            del self._groups[key]
+            self._lose(group)
+
+    def namespace_changed(self) -> None:
+        """Namespaces have come, gone or other labels: what was asked through their labels is asked anew."""
+        through_labels = [
+            key
+            for key, question in self._questions.items()
+            if any(match.namespace_selector is not None for match in question.matches)
+        ]
+        for key in through_labels:
+            self._forget(key)
+
+    def _found(self, pod: Pod) -> _Group:
+        group = _Group(pod)
+        self._by_namespace.setdefault(group.namespace, {})[group] = None
+        for label in group.labels.items():
+            self._by_label.setdefault(label, {}).setdefault(group.namespace, {})[group] = None
+        for question in self._index.candidates(group.labels):
+            if question.matches_group(group, self._namespace_labels):
+                self._join(question, group)
+        return group
+
+    def _lose(self, group: _Group) -> None:
+        for question in group.questions:
+            del question.groups[group]
+        _take_out(self._by_namespace, group.namespace, group)
+        for label in group.labels.items():
+            places = self._by_label[label]
+            _take_out(places, group.namespace, group)
+            if not places:
+                del self._by_label[label]
+
+    def statistics(self) -> dict[str, int]:
+        return {"pod_groups": len(self._groups), "pod_questions": len(self._questions)}
+
+
+def _group_key(pod: Pod) -> Hashable:
+    return pod.namespace, frozenset(pod.labels.items()), pod.deleting
+
+
+def _take_out(places: dict[str, dict[_Group, None]], namespace: str, group: _Group) -> None:
+    del places[namespace][group]
+    if not places[namespace]:
+        del places[namespace]

@@ -1,0 +1,99 @@
+"""The pod affinity terms that placed pods carry: anti-affinity looks both ways, and so do preferences.
+
+Equal terms of many pods are one `CarriedTerm` with a count a row. Terms are found by the labels of the pod that they
+may select, never by walking over them all; one that no placed pod carries any more is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from berth.engine.counts import Extent, LabelIndex, NamespaceLabels, RowCounts
+from berth.model import LabelSelector, Pod, PodTerm
+
+
+class Role(StrEnum):
+    """What a term means to the pod that carries it."""
+
+    REQUIRED = "required affinity"
+    PREFERRED = "preferred affinity"
+    AVOIDED = "preferred anti-affinity"
+    FORBIDDEN = "required anti-affinity"
+
+
+class CarriedTerm:
+    """A term with its weight (0 where it is required), and how many pods on each row carry it."""
+
+    __slots__ = ("pods", "rows", "term", "weight")
+
+    def __init__(self, term: PodTerm, weight: int, extent: Extent) -> None:
+        self.term = term
+        self.weight = weight
+        self.rows = RowCounts(extent)
+        self.pods = 0
+
+
+class CarriedTerms:
+    def __init__(self, extent: Extent, namespace_labels: NamespaceLabels) -> None:
+        self._extent = extent
+        self.version = 0  # moves when a distinct term comes or goes
+        self._namespace_labels = namespace_labels
+        self._terms: dict[tuple[Role, int, PodTerm], CarriedTerm] = {}
+        self._index: dict[Role, LabelIndex[CarriedTerm]] = {role: LabelIndex() for role in Role}
+
+    def matching(self, role: Role, pod: Pod) -> list[CarriedTerm]:
+        """The distinct terms of this role that select the pod; a namespace that is not known has no labels."""
+        index = self._index[role]
+        if not index:
+            return []
+        found = [carried for carried in index.candidates(pod.labels) if _selector(carried.term).matches(pod.labels)]
+        if not found:
+            return found
+        labels = self._namespace_labels(pod.namespace) or {}
+        return [
+            carried
+            for carried in found
+            if pod.namespace in carried.term.namespaces
+            or (carried.term.namespace_selector is not None and carried.term.namespace_selector.matches(labels))
+        ]
+
+    def move(self, pod: Pod, row: int, sign: int) -> None:
+        """The pod has come to the row (1) or gone from it (-1)."""
+        for role, weight, term in _terms_of(pod):
+            if term.selector is None:
+                continue  # selects nothing
+            key = (role, weight, term)
+            carried = self._terms.get(key)
+            if carried is None:
+                carried = self._terms[key] = CarriedTerm(term, weight, self._extent)
+                self._index[role].add(carried, (term.selector,))
+                self.version += 1
+            carried.rows.add(row, sign)
+            carried.pods += sign
+            if not carried.pods:
+                del self._terms[key]
+                self._index[role].discard(carried, (term.selector,))
+                self.version += 1
+
+    def __bool__(self) -> bool:
+        return bool(self._terms)
+
+    def statistics(self) -> dict[str, int]:
+        return {"carried_terms": len(self._terms)}
+
+
+def _terms_of(pod: Pod) -> Iterator[tuple[Role, int, PodTerm]]:
+    for term in pod.pod_affinity.required:
+        yield Role.REQUIRED, 0, term
+    for weighted in pod.pod_affinity.preferred:
+        yield Role.PREFERRED, weighted.weight, weighted.term
+    for weighted in pod.pod_anti_affinity.preferred:
+        yield Role.AVOIDED, weighted.weight, weighted.term
+    for term in pod.pod_anti_affinity.required:
+        yield Role.FORBIDDEN, 0, term
+
+
+def _selector(term: PodTerm) -> LabelSelector:
+    assert term.selector is not None, "a term without a selector is not carried"
+    return term.selector

@@ -1,0 +1,216 @@
+"""Counts by row are what a walk over all placed pods would count, whatever came, went and was asked in between."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from berth.engine.counts import KEPT_QUESTIONS, PodMatch
+from berth.engine.state import State
+from berth.engine.terms import Role
+from berth.model import LabelSelector, Requirement, parse
+from support.builders import make_node, make_object, make_pod
+
+NODES = ("a", "b", "c")
+NAMESPACES = ("shop", "bank", "void")
+EVERYTHING = LabelSelector(())
+
+
+def selects(key: str, operator: str, *values: str) -> LabelSelector:
+    return LabelSelector((Requirement(key, operator, values),))
+
+
+def a_namespace(name: str, team: str):
+    body = make_object("Namespace", name)
+    body["metadata"]["labels"] = {"team": team}
+    return parse("Namespace", body)
+
+
+SELECTORS = (
+    EVERYTHING,
+    selects("app", "In", "web"),
+    selects("app", "In", "db", "web"),
+    selects("app", "NotIn", "web"),
+    selects("app", "Exists"),
+    selects("app", "DoesNotExist"),
+    LabelSelector((Requirement("app", "In", ("web",)), Requirement("tier", "In", ("1", "2")))),
+    None,
+)
+MATCHES = st.builds(
+    PodMatch,
+    st.sampled_from(SELECTORS),
+    st.frozensets(st.sampled_from(NAMESPACES), max_size=2),
+    st.sampled_from([None, EVERYTHING, selects("team", "In", "a")]),
+)
+LABELS = st.fixed_dictionaries({}, optional={"app": st.sampled_from(["web", "db"]), "tier": st.sampled_from("12")})
+STEPS = st.one_of(
+    st.tuples(st.just("pod"), st.sampled_from(NODES), st.sampled_from(NAMESPACES), LABELS, st.booleans()),
+    st.tuples(st.just("gone"), st.integers(0, 30)),
+    st.tuples(st.just("namespace"), st.sampled_from(NAMESPACES[:2]), st.sampled_from(["a", "b", None])),
+    st.tuples(st.just("relabel"), st.sampled_from(NODES), st.sampled_from(["z1", "z2", None])),
+    st.tuples(st.just("ask"), st.lists(MATCHES, min_size=1, max_size=2).map(tuple), st.booleans()),
+)
+
+
+class Counting:
+    """A state, and beside it a plain list of what is in it."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self.placed: list = []
+        self.serial = 0
+        for name in NODES:
+            self.relabel(name, "z1")
+
+    def pod(self, node: str, namespace: str, labels: dict[str, str], deleting: bool) -> None:
+        self.serial += 1
+        pod = parse(
+            "Pod", make_pod(f"p{self.serial}", namespace=namespace, labels=labels, node=node, deleting=deleting)
+        )
+        self.state.table.add_pod(pod, node)
+        self.placed.append(pod)
+
+    def gone(self, number: int) -> None:
+        if self.placed:
+            self.state.table.remove_pod(self.placed.pop(number % len(self.placed)).uid)
+
+    def namespace(self, name: str, team: str | None) -> None:
+        if team is None:
+            self.state.drop("Namespace", name)
+        else:
+            self.state.put("Namespace", name, a_namespace(name, team))
+
+    def relabel(self, node: str, zone: str | None) -> None:
+        labels = {} if zone is None else {"zone": zone}
+        self.state.table.set_node(parse("Node", make_node(node, labels=labels)))
+
+    def ask(self, matches: tuple[PodMatch, ...], terminating: bool) -> None:
+        table = self.state.table
+        counts = table.counts.of(matches, terminating)
+        column = counts.column()
+        want = {name: sum(self._matches(p, matches, terminating) for p in self._on(name)) for name in NODES}
+        assert {name: int(column[table.row(name)]) for name in NODES} == want
+        assert bool(counts) == any(want.values())
+        ids, vocabulary = table.label("zone")
+        sums = counts.per_domain(ids, len(vocabulary.ids))
+        by_zone = {value: int(sums[number]) for value, number in vocabulary.ids.items()}
+        for value in by_zone:
+            inside = [name for name in NODES if table.node(name).labels.get("zone") == value]
+            assert by_zone[value] == sum(want[name] for name in inside)
+
+    def _on(self, node: str) -> list:
+        return [pod for pod in self.placed if pod.node_name == node]
+
+    def _matches(self, pod, matches: tuple[PodMatch, ...], terminating: bool) -> bool:
+        if pod.deleting and not terminating:
+            return False
+        return all(
+            m.selector is not None
+            and m.selector.matches(pod.labels)
+            and (pod.namespace in m.namespaces or self._chosen(m, pod.namespace))
+            for m in matches
+        )
+
+    def _chosen(self, match: PodMatch, name: str) -> bool:
+        namespace = self.state.namespace(name)
+        return (
+            namespace is not None
+            and match.namespace_selector is not None
+            and match.namespace_selector.matches(namespace.labels)
+        )
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(STEPS, max_size=40))
+def test_counts_are_what_a_walk_over_all_pods_counts(steps):
+    counting = Counting()
+    asked = []
+    for what, *args in steps:
+        getattr(counting, what)(*args)
+        if what == "ask":
+            asked.append(args)
+    for args in asked:
+        counting.ask(*args)
+
+
+def test_a_count_over_many_rows_stays_right_as_pods_come_and_go():
+    state = State()
+    for number in range(300):
+        state.table.set_node(parse("Node", make_node(f"n{number}")))
+    pods = [parse("Pod", make_pod(f"p{n}", labels={"app": "web"}, node=f"n{n % 300}")) for n in range(600)]
+    counts = state.table.counts.of((PodMatch(selects("app", "In", "web"), frozenset({"default"})),))
+    for pod in pods:
+        state.table.add_pod(pod, pod.node_name)
+    assert counts.column()[: len(state.table)].tolist() == [2] * 300
+    for pod in pods[:300]:
+        state.table.remove_pod(pod.uid)
+    assert counts.column()[: len(state.table)].tolist() == [1] * 300
+    rows, numbers = counts.counted()
+    assert (len(rows), set(numbers.tolist())) == (300, {1})
+
+
+def test_questions_that_nobody_asks_any_more_are_dropped_and_right_when_asked_again():
+    state = State()
+    state.table.set_node(parse("Node", make_node("a")))
+    state.table.add_pod(parse("Pod", make_pod("p", labels={"app": "web"}, node="a")), "a")
+    first = PodMatch(selects("app", "In", "web"), frozenset({"default"}))
+    state.table.counts.of((first,))
+    for number in range(KEPT_QUESTIONS + 10):
+        state.table.counts.of((PodMatch(selects("app", "In", f"v{number}"), frozenset({"default"})),))
+    assert state.table.statistics()["pod_questions"] == KEPT_QUESTIONS
+    state.table.add_pod(parse("Pod", make_pod("q", labels={"app": "web"}, node="a")), "a")
+    assert state.table.counts.of((first,)).column()[0] == 2
+
+
+def test_groups_and_terms_go_with_their_last_pod():
+    state = State()
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pods = [parse("Pod", make_pod(f"p{n}", labels={"app": f"a{n}"}, node="a", affinity=anti)) for n in range(5)]
+    for pod in pods:
+        state.table.add_pod(pod, "a")
+    assert state.table.statistics() | {"pod_groups": 5, "carried_terms": 1} == state.table.statistics()
+    for pod in pods:
+        state.table.remove_pod(pod.uid)
+    assert state.table.statistics() | {"pod_groups": 0, "carried_terms": 0} == state.table.statistics()
+
+
+@pytest.mark.parametrize(
+    ("selector", "namespaces", "namespace_selector", "found"),
+    [
+        ({"matchLabels": {"app": "web"}}, ["default"], None, True),
+        ({"matchLabels": {"app": "db"}}, ["default"], None, False),
+        ({"matchExpressions": [{"key": "app", "operator": "Exists"}]}, ["default"], None, True),
+        ({}, ["other"], None, False),
+        ({}, [], {}, True),
+        ({}, [], {"matchLabels": {"team": "a"}}, True),
+        ({}, [], {"matchLabels": {"team": "b"}}, False),
+        (None, ["default"], None, False),
+    ],
+)
+def test_a_carried_term_is_found_by_the_pod_that_it_selects(selector, namespaces, namespace_selector, found):
+    state = State()
+    state.put("Namespace", "default", a_namespace("default", "a"))
+    term = {"topologyKey": "zone", "namespaces": namespaces}
+    if selector is not None:
+        term["labelSelector"] = selector
+    if namespace_selector is not None:
+        term["namespaceSelector"] = namespace_selector
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    carrier = parse("Pod", make_pod("carrier", node="a", affinity=anti))
+    state.table.add_pod(carrier, "a")
+    asking = parse("Pod", make_pod("asking", labels={"app": "web"}))
+    terms = state.table.terms.matching(Role.FORBIDDEN, asking)
+    assert [int(np.sum(carried.rows.column())) for carried in terms] == ([1] if found else [])
+    assert state.table.terms.matching(Role.REQUIRED, asking) == []
+
+
+def test_a_namespace_that_is_not_known_counts_as_one_without_labels_for_carried_terms_only():
+    state = State()
+    term = {"labelSelector": {}, "topologyKey": "zone", "namespaceSelector": {}}
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    state.table.add_pod(parse("Pod", make_pod("carrier", node="a", affinity=anti)), "a")
+    asking = parse("Pod", make_pod("asking", namespace="unknown"))
+    assert len(state.table.terms.matching(Role.FORBIDDEN, asking)) == 1
+    state.table.add_pod(parse("Pod", make_pod("there", namespace="unknown", node="a")), "a")
+    assert not state.table.counts.of((PodMatch(EVERYTHING, frozenset(), EVERYTHING),))

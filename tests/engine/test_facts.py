@@ -1,0 +1,55 @@
+"""Facts about nodes always equal what reading every node anew would give."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berth.engine.table import NodeTable
+from berth.model import Node, parse_node
+from support.builders import make_node
+
+
+def zone(node: Node) -> str | None:
+    return node.labels.get("zone")
+
+
+def facts_of(table: NodeTable) -> dict[str, object]:
+    fact = table.fact("zone", zone)
+    return {node.name: fact.values[fact.ids[table.row(node.name)]] for node in table.nodes()}
+
+
+NAMES = st.sampled_from([f"n{i}" for i in range(80)])  # more than the first columns hold
+
+
+@given(
+    st.lists(st.tuples(NAMES, st.none() | st.sampled_from(["", "a", "b"]), st.booleans()), max_size=200), st.integers(0)
+)
+def test_a_fact_follows_nodes_as_they_come_change_and_go(steps, first_asked):
+    table, known = NodeTable(), {}
+    for number, (name, value, stays) in enumerate(steps):
+        if number == first_asked % 200:
+            assert facts_of(table) == known
+        if stays:
+            table.set_node(parse_node(make_node(name, labels=None if value is None else {"zone": value})))
+            known[name] = value
+        else:
+            table.remove_node(name)
+            known.pop(name, None)
+    assert facts_of(table) == known
+
+
+def test_values_that_no_node_has_any_more_take_no_memory():
+    table = NodeTable()
+    for number in range(1000):
+        table.set_node(parse_node(make_node("n", labels={"zone": str(number)})))
+        fact = table.fact("zone", zone)
+    assert len(fact.values) <= 3
+    table.remove_node("n")
+    assert set(fact.values) == {None}
+
+
+def test_a_fact_costs_nothing_until_it_is_asked_for():
+    table = NodeTable()
+    table.set_node(parse_node(make_node("n")))
+    assert table.statistics()["facts"] == 0
+    table.fact("zone", zone)
+    assert table.statistics()["facts"] == 1

@@ -1,0 +1,144 @@
+"""What is kept of earlier decisions never changes a later one."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from berth.engine.pipeline import Pipeline, Placement, TieBreak
+from berth.engine.plugin import Query
+from berth.engine.registry import PLUGINS, make_plugin
+from berth.engine.verdict import row_numbers
+from berth.model import parse
+from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES
+from engine.worlds import World, state_of, worlds
+from support.builders import make_node, make_pod
+
+
+def pipeline(world: World | None = None) -> Pipeline:
+    args = world.args if world is not None else {}
+    return Pipeline(
+        [make_plugin(entry.name, args.get(entry.name, {}), "filter") for entry in DEFAULT_PREDICATES],
+        [(make_plugin(e.name, args.get(e.name, {}), "score"), e.weight) for e in DEFAULT_PRIORITIES],
+        TieBreak.FIRST,
+    )
+
+
+def disturb(state, random: Random, serial: int) -> None:
+    """Something happens in the cluster."""
+    nodes = sorted(node.name for node in state.table.nodes())
+    node = state.table.node(random.choice(nodes))
+    placed = sorted(state.table.pods_on(node.name))
+    match random.randrange(8):
+        case 0 if placed:
+            state.table.remove_pod(random.choice(placed))
+        case 1:
+            labels = {**node.labels, "topology.kubernetes.io/zone": random.choice(["z1", "z2", "z9"])}
+            state.table.set_node(replace(node, labels=labels))
+        case 2:
+            more = {name: amount // 2 for name, amount in node.allocatable.items()}
+            state.table.set_node(replace(node, allocatable=more))
+        case 3 if len(nodes) > 3:
+            state.table.remove_node(node.name)
+        case 4:
+            state.table.set_node(parse("Node", make_node(f"new-{serial}", labels=dict(node.labels))))
+        case 5:
+            state.table.add_pod(parse("Pod", make_pod(f"lost-{serial}", node="nowhere", cpu="1")), "nowhere")
+        case 6:
+            namespace = state.namespace("default")
+            if namespace is not None:
+                labels = {"team": random.choice(["default", "team-a"])}
+                state.put("Namespace", "default", replace(namespace, labels=labels))
+
+
+@pytest.mark.parametrize("world", worlds(), ids=lambda world: world.id)
+def test_a_pipeline_that_has_decided_before_decides_as_a_new_one_does(world):
+    state, random, old = state_of(world.objects), Random(world.id), pipeline(world)
+    for serial in range(14):
+        pod = replace(world.pod, uid=f"again-{serial}", name=f"again-{serial}")
+        said = old.decide(pod, state, Random(0))
+        assert said == pipeline(world).decide(pod, state, Random(0))
+        if isinstance(said, Placement):
+            state.table.add_pod(pod, said.node)
+        if random.random() < 0.4:
+            disturb(state, random, serial)
+
+
+@pytest.mark.parametrize("world", worlds(), ids=lambda world: world.id)
+def test_the_node_that_is_chosen_has_the_highest_total_of_a_full_ranking(world):
+    state, deciding = state_of(world.objects), pipeline(world)
+    for serial in range(4):
+        pod = replace(world.pod, uid=f"again-{serial}", name=f"again-{serial}")
+        said = deciding.decide(pod, state, Random(0))
+        if not isinstance(said, Placement):
+            return
+        query = Query(pod, state.table)
+        survey = deciding.survey(query, state)
+        ranking = deciding.rank(query, state, row_numbers(survey.rows)[survey.fits])
+        best = [state.table.name(int(row)) for row in deciding.best(ranking, state.table)]
+        assert said.node == best[0]
+        assert said.feasible == len(ranking.rows)
+        state.table.add_pod(pod, said.node)
+
+
+def test_every_built_in_plugin_says_what_its_answers_hang_on_for_a_plain_pod():
+    state = state_of([make_node("a"), make_node("b")])
+    query = Query(parse("Pod", make_pod("web", cpu="1")), state.table)
+    made = [make_plugin(e.name, {}, "filter" if PLUGINS[e.name].filters else "score") for e in DEFAULT_PREDICATES]
+    for plugin in made:
+        known = plugin.static_key(query.pod) is not None or plugin.basis(query, state) is not None
+        assert known or not plugin.concerns(query.pod), plugin.name
+
+
+def test_the_second_pod_of_a_kind_sees_the_room_that_the_first_took():
+    state, deciding = state_of([make_node("a", cpu="1"), make_node("b", cpu="1")]), pipeline()
+    chosen = []
+    for name in ("one", "two", "three"):
+        pod = parse("Pod", make_pod(name, cpu="600m"))
+        said = deciding.decide(pod, state, Random(0))
+        chosen.append(said.node if isinstance(said, Placement) else said.message)
+        if isinstance(said, Placement):
+            state.table.add_pod(pod, said.node)
+    assert chosen == ["a", "b", "0/2 nodes are available: 2 Insufficient cpu."]
+
+
+def nominated(state, node: str, priority: int, cpu: str = "1"):
+    pod = parse("Pod", make_pod("guest", cpu=cpu, priority=priority, nominated=node))
+    state.nominate(pod, node)
+    return pod
+
+
+def test_a_pod_that_is_nominated_to_a_node_keeps_its_room_there_from_pods_of_no_higher_priority():
+    state = state_of([make_node("a", cpu="1")])
+    guest = nominated(state, "a", priority=5)
+    equal = parse("Pod", make_pod("equal", cpu="500m", priority=5))
+    higher = parse("Pod", make_pod("higher", cpu="500m", priority=6))
+    said = pipeline().decide(equal, state, Random(0))
+    assert said.message == "0/1 nodes are available: 1 Insufficient cpu."
+    assert said.plugins == {"NodeResourcesFit"}
+    assert pipeline().decide(higher, state, Random(0)).node == "a"
+    assert pipeline().decide(guest, state, Random(0)).node == "a"
+    state.withdraw(guest.uid)
+    assert pipeline().decide(equal, state, Random(0)).node == "a"
+
+
+def test_a_node_must_fit_without_the_nominated_pods_too_as_they_may_never_come():
+    zone = {"topology.kubernetes.io/zone": "z1"}
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "topology.kubernetes.io/zone"}
+    wants = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    state = state_of([make_node("a", labels=zone)])
+    guest = parse("Pod", make_pod("guest", labels={"app": "db"}, priority=5, nominated="a"))
+    state.nominate(guest, "a")
+    said = pipeline().decide(parse("Pod", make_pod("web", affinity=wants)), state, Random(0))
+    assert said.message == "0/1 nodes are available: 1 node(s) didn't match pod affinity rules."
+    state.withdraw(guest.uid)
+    state.table.add_pod(guest, "a")
+    assert pipeline().decide(parse("Pod", make_pod("web", affinity=wants)), state, Random(0)).node == "a"
+
+
+def test_deciding_with_nominated_pods_leaves_the_table_as_it_was():
+    state = state_of([make_node("a"), make_node("b"), make_pod("there", node="a", cpu="1")])
+    before = state.table.statistics(), state.table.used.copy()
+    nominated(state, "a", priority=5, cpu="3")
+    pipeline().decide(parse("Pod", make_pod("web", cpu="2")), state, Random(0))
+    assert (state.table.statistics(), state.table.used.tolist()) == (before[0], before[1].tolist())
