@@ -66,8 +66,8 @@ def test_asking_about_some_rows_gives_the_verdicts_of_those_rows(name):
             assert some == {name: whole[name] for name in some}
 
 
-@pytest.mark.parametrize("name", SCORES)
-def test_asking_about_some_rows_gives_the_scores_of_those_rows_before_normalisation(name):
+@pytest.mark.parametrize("name", [name for name in SCORES if PLUGINS[name].node_local])
+def test_a_node_local_plugin_gives_some_rows_the_scores_that_they_have_among_all_before_normalisation(name):
     for world in worlds():
         plugin, state = make(name, world), state_of(world.objects)
         whole = scores_by_name(plugin, world, state, normal=False)

@@ -16,150 +16,17 @@ def decide(name, objects, pod, args=None):
     return Pipeline([make_plugin(name, args or {}, "filter")], []).decide(parse_pod(pod), state_of(objects), Random(0))
 
 
-def claim(name, phase="Bound", volume="pv1", storage_class="slow", modes=("ReadWriteOnce",), **metadata):
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": "default", "uid": f"claim-{name}", **metadata},
-        "spec": {"volumeName": volume, "storageClassName": storage_class, "accessModes": list(modes)},
-        "status": {"phase": phase},
-    }
-
-
-def volume(name, zone=None, labels=None):
-    spec = {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteOnce"],
-        "csi": {"driver": "d", "volumeHandle": name},
-    }
-    if zone:
-        term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
-        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name, "uid": name, "labels": labels or {}},
-        "spec": spec,
-        "status": {"phase": "Bound"},
-    }
-
-
-def storage_class(name, mode):
-    meta = {"name": name, "uid": name}
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": meta,
-        "provisioner": "d",
-        "volumeBindingMode": mode,
-    }
-
-
-def pod_with_claim(name="data", **kw):
-    return make_pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": name}}], **kw)
-
-
 NODES = [make_node("a", labels={"zone": "z1"}), make_node("b", labels={"zone": "z2"})]
-
-
-def test_a_pod_with_a_bound_claim_goes_where_its_volume_is():
-    placed = decide("VolumeBinding", [*NODES, claim("data"), volume("pv1", "z2")], pod_with_claim())
-    assert placed == Placement("b", 2, 1)
-
-
-@pytest.mark.parametrize(
-    ("objects", "words"),
-    [
-        ([], 'persistentvolumeclaim "data" not found'),
-        ([claim("data", "Pending", "")], "pod has unbound immediate PersistentVolumeClaims"),
-        ([claim("data", "Pending", "pv1"), volume("pv1")], "pod has unbound immediate PersistentVolumeClaims"),
-        ([claim("data", "Lost")], 'persistentvolumeclaim "data" bound to non-existent persistentvolume "pv1"'),
-        ([claim("data", deletionTimestamp="2026-01-01T00:00:00Z")], 'persistentvolumeclaim "data" is being deleted'),
-        ([claim("data")], "2 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"),
-        ([claim("data"), volume("pv1", "z9")], "2 node(s) didn't match PersistentVolume's node affinity"),
-        (
-            [claim("data", "Pending", ""), storage_class("slow", "WaitForFirstConsumer")],
-            "its storage class slow waits for the first consumer, which this version of Berth cannot bind",
-        ),
-    ],
-)
-def test_a_pod_whose_claim_is_not_usable_waits_with_the_reason(objects, words):
-    diagnosis = decide("VolumeBinding", [*NODES, *objects], pod_with_claim())
-    assert isinstance(diagnosis, Diagnosis)
-    assert words in diagnosis.message
-    assert not diagnosis.error
-
-
-def test_an_ephemeral_volume_waits_for_its_claim():
-    pod = make_pod("p", volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
-    assert (
-        'ephemeral volume controller to create the persistentvolumeclaim "p-v"'
-        in decide("VolumeBinding", NODES, pod).message
-    )
-
-
-def test_an_ephemeral_volume_takes_the_claim_of_its_own_pod_only():
-    pod = make_pod("p", volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
-
-    def owned_by(uid):
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": True}
-        return decide("VolumeBinding", [*NODES, volume("pv1"), claim("p-v", ownerReferences=[owner])], pod)
-
-    assert isinstance(owned_by(pod["metadata"]["uid"]), Placement)
-    assert "PVC default/p-v was not created for pod default/p (pod is not owner)" in owned_by("another").message
-
-
-ANTI_AFFINITY = {
-    "podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
-        ]
-    }
-}
-SPREAD = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}]
-CSI_NODE = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "CSINode",
-    "metadata": {"name": "a", "uid": "a"},
-    "spec": {"drivers": [{"name": "d", "nodeID": "a", "allocatable": {"count": 2}}]},
-}
 
 
 @pytest.mark.parametrize(
     ("plugin", "objects", "pod", "words"),
     [
-        ("InterPodAffinity", [], make_pod("p", affinity=ANTI_AFFINITY), "pod asks for pod affinity or anti-affinity"),
-        (
-            "InterPodAffinity",
-            [make_pod("other", node="a", affinity=ANTI_AFFINITY)],
-            make_pod("p", labels={"app": "web"}),
-            "pods that are already placed have anti-affinity to it",
-        ),
-        (
-            "PodTopologySpread",
-            [],
-            make_pod("p", topologySpreadConstraints=SPREAD),
-            "pod has topology spread constraints",
-        ),
-        ("VolumeRestrictions", [claim("data", modes=["ReadWriteOncePod"])], pod_with_claim(), "ReadWriteOncePod"),
-        (
-            "VolumeZone",
-            [claim("data"), volume("pv1", labels={"topology.kubernetes.io/zone": "z"})],
-            pod_with_claim(),
-            "zone labels",
-        ),
-        ("NodeVolumeLimits", [claim("data"), volume("pv1"), CSI_NODE], pod_with_claim(), "CSI driver d"),
         (
             "DynamicResources",
             [],
             make_pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}]),
             "resource claims",
-        ),
-        (
-            "NodeDeclaredFeatures",
-            [],
-            make_pod("p", hostNetwork=True, hostUsers=False),
-            "UserNamespacesHostNetworkSupport",
         ),
     ],
 )
@@ -170,14 +37,6 @@ def test_a_pod_that_needs_what_this_version_cannot_judge_is_refused_in_words_tha
     assert isinstance(diagnosis, Diagnosis)
     assert words in diagnosis.message
     assert f"(plugin {plugin})" in diagnosis.message
-
-
-@pytest.mark.parametrize(
-    "plugin", ["InterPodAffinity", "PodTopologySpread", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits"]
-)
-def test_a_pod_that_does_not_need_them_is_not_kept_from_its_node(plugin):
-    others = [make_pod("other", node="a", affinity=ANTI_AFFINITY), claim("data"), volume("pv1")]
-    assert isinstance(decide(plugin, [*NODES, *others], pod_with_claim(labels={"app": "db"})), Placement)
 
 
 @pytest.mark.parametrize(
@@ -226,8 +85,7 @@ def test_a_pod_that_does_not_need_them_is_not_kept_from_its_node(plugin):
             {"addedAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 0, "preference": {}}]}},
             "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight",
         ),
-        ("InterPodAffinity", {"hardPodAffinityWeight": 50}, "hardPodAffinityWeight"),
-        ("VolumeBinding", {"bindTimeoutSeconds": 5}, "bindTimeoutSeconds"),
+        ("VolumeBinding", {"bindTimeoutSeconds": -5}, "bindTimeoutSeconds"),
     ],
 )
 def test_an_argument_that_makes_no_sense_is_refused_with_its_field(plugin, args, field):
@@ -278,19 +136,3 @@ def test_a_node_that_is_short_of_one_of_many_resources_is_refused_with_its_name(
     assert decide("NodeResourcesFit", nodes[1:], pod).message == (
         "0/1 nodes are available: 1 Insufficient example.com/r79."
     )
-
-
-def test_the_first_claim_that_keeps_a_pod_from_a_node_gives_the_reason():
-    pod = make_pod("p", volumes=[{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in ("near", "lost")])
-    objects = [*NODES, claim("near", volume="pv1"), volume("pv1", "z2"), claim("lost", volume="nowhere")]
-    assert decide("VolumeBinding", objects, pod).message == (
-        "0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, "
-        "1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)."
-    )
-
-
-def test_each_pod_is_told_about_its_own_claims():
-    made = Pipeline([make_plugin("VolumeBinding", {}, "filter")], [])
-    state = state_of(NODES)
-    for name in ("one", "two"):
-        assert f'"{name}" not found' in made.decide(parse_pod(pod_with_claim(name)), state, Random(0)).message

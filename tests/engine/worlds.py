@@ -15,6 +15,14 @@ from berth.engine.verdict import Code
 from berth.model import Pod, object_key, parse, parse_pod
 from conformance.cases import some_of_each_theme
 
+# Plugins that do nothing without arguments.
+_NEEDED: Mapping[str, Mapping[str, Any]] = {
+    "CheckNodeLabelPresence": {"labels": ["disk", "gen"], "presence": True},
+    "CheckServiceAffinity": {"labels": ["rack", "arch"]},
+    "LabelPreference": {"label": "disk", "presence": True},
+    "ServiceAntiAffinity": {"label": "rack"},
+}
+
 
 @dataclass(frozen=True)
 class World:
@@ -35,7 +43,7 @@ def state_of(objects: Iterable[Mapping[str, Any]]) -> State:
             if record.node_name:
                 state.table.add_pod(record, record.node_name)
         else:
-            state.objects[body["kind"]][object_key(body)] = record
+            state.put(body["kind"], object_key(body), record)
     return state
 
 
@@ -58,7 +66,7 @@ def make(name: str, world: World) -> Plugin:
     try:
         return make_plugin(name, world.args.get(name, {}), point)
     except ValueError:
-        return make_plugin(name, {}, point)
+        return make_plugin(name, _NEEDED.get(name, {}), point)
 
 
 def verdicts_by_name(plugin: Plugin, world: World, state: State, rows: Any = None) -> dict[str, tuple[Code, Any]] | str:

@@ -30,8 +30,7 @@ class ImageLocality(Plugin):
         table = state.table
         total = np.zeros(table.capacity, dtype=np.int64)
         for image in query.pod.images:
-            sizes = table.image(image)
-            spread = np.count_nonzero(sizes >= 0) / max(len(table), 1)
-            total += (np.maximum(sizes, 0) * spread).astype(np.int64)
+            holders, sizes = table.images.holders(image)
+            total[holders] += (sizes * (len(holders) / max(len(table), 1))).astype(np.int64)
         highest = HIGHEST_BYTES_A_CONTAINER * query.pod.container_count
         return MAX_SCORE * (np.clip(total[rows], LOWEST_BYTES, highest) - LOWEST_BYTES) // (highest - LOWEST_BYTES)

@@ -14,10 +14,10 @@ import numpy as np
 
 from berth.engine.events import Event
 from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown, scale_to_highest
-from berth.engine.selection import match_label, match_selector, match_term
+from berth.engine.selection import match_pod, match_selector, match_term
 from berth.engine.state import State
-from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts
-from berth.model import FieldError, NodeSelector, NodeSelectorTerm, Pod, PreferredTerm, Requirement, build_node_affinity
+from berth.engine.verdict import PROCEED, SKIP, Code, Int64Column, PreFilter, Rows, Verdicts
+from berth.model import FieldError, NodeSelector, NodeSelectorTerm, Pod, PreferredTerm, build_node_affinity
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 REASON_ADDED = "node(s) didn't match scheduler-enforced node affinity"
@@ -62,7 +62,7 @@ class NodeAffinity(Plugin):
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         everywhere = np.ones(state.table.capacity, dtype=np.bool_)
         added = match_selector(state.table, self._added) if self._added else everywhere
-        mine = _matches_pod(query.pod, state)
+        mine = match_pod(state.table, query.pod)
         causes = np.where(~added, 1, np.where(~mine, 2, 0))[rows]
         codes = np.where(causes > 0, np.int8(Code.UNRESOLVABLE), np.int8(0))
         return Verdicts(codes, causes, lambda cause: (_REASONS[cause],))
@@ -78,15 +78,6 @@ class NodeAffinity(Plugin):
 
     def normalize(self, scores: Int64Column) -> Int64Column:
         return scale_to_highest(scores)
-
-
-def _matches_pod(pod: Pod, state: State) -> BoolColumn:
-    matched = np.ones(state.table.capacity, dtype=np.bool_)
-    for key, value in (pod.node_selector or {}).items():
-        matched &= match_label(state.table, Requirement(key, "In", (value,)))
-    if pod.required_node_affinity is not None:
-        matched &= match_selector(state.table, pod.required_node_affinity)
-    return matched
 
 
 def _named_nodes(pod: Pod) -> frozenset[str] | None:

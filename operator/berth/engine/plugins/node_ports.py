@@ -3,12 +3,15 @@
 Ports clash when protocol and number are equal and the addresses are, or one of them is every address (0.0.0.0).
 """
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from berth.engine.events import Event
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
+from berth.model import Pod
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
 
@@ -16,7 +19,14 @@ REASON = "node(s) didn't have free ports for the requested pod ports"
 class NodePorts(Plugin):
     name = "NodePorts"
     filters = True
+    reads_pods = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.POD_REMOVED})
+
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.host_ports)
+
+    def basis(self, query: Query, state: State) -> Hashable:
+        return ()
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         return PROCEED if query.pod.host_ports else SKIP

@@ -8,13 +8,14 @@ A pod that asks for none of the resources says nothing about balance and is skip
 Arguments: resources (names; all weigh 1).
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.allocation import allocation, parse_resources, pod_amount
+from berth.engine.allocation import Allocation, Counted, Share, allocation, counted, parse_resources, pod_amount, shares
 from berth.engine.plugin import MAX_SCORE, Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.verdict import Int64Column, Rows
@@ -30,23 +31,64 @@ class NodeResourcesBalancedAllocation(Plugin):
         refuse_unknown(args, "resources")
         self._resources = parse_resources(args.get("resources"), "resources", highest_weight=1)
 
+    def basis(self, query: Query, state: State) -> Hashable:
+        return ()
+
     def pre_score(self, query: Query, state: State) -> bool:
         return any(pod_amount(query, resource.name, with_defaults=False) for resource in self._resources)
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
-        nodes = allocation(query, state.table, rows, self._resources, with_defaults=False)
-        gain = _balance(nodes.requested, nodes.allocatable) - _balance(nodes.allocated, nodes.allocatable)
-        return _HALF + (_HALF + gain) // 2
+        table, resources = state.table, self._counted(query, state)
+
+        def without(rows: Rows) -> Int64Column:
+            return _balance(allocation(table, rows, resources, with_defaults=False, with_pod=False))
+
+        before = table.derived((self.name, *(resource.number for resource in resources)), without)
+        after = _balance(allocation(table, rows, resources, with_defaults=False))
+        after -= before[rows]
+        after += _HALF
+        after >>= 1  # halves, cut down
+        after += _HALF
+        return after
+
+    def score_row(self, query: Query, state: State, row: int) -> int:
+        resources = self._counted(query, state)
+        after = shares(state.table, row, resources, with_defaults=False)
+        bare = [resource._replace(amount=0) for resource in resources]
+        before = shares(state.table, row, bare, with_defaults=False)
+        return _HALF + (_HALF + _single_balance(after) - _single_balance(before)) // 2
+
+    def _counted(self, query: Query, state: State) -> tuple[Counted, ...]:
+        if self.name not in query.plan:
+            query.plan[self.name] = counted(query, state.table, self._resources, with_defaults=False)
+        resources: tuple[Counted, ...] = query.plan[self.name]
+        return resources
 
 
-def _balance(taken: NDArray[np.int64], have: NDArray[np.int64]) -> Int64Column:
+def _balance(nodes: Allocation) -> Int64Column:
     """int64[nodes], 50..100. Floats in kube-scheduler's order of operations, so that the cut falls where its does."""
-    counts = have != 0
-    shares = np.minimum(taken / np.maximum(have, 1), 1.0)
-    spread = np.abs((shares[0] - shares[1]) / 2) if len(have) == 2 else _deviation(shares, counts)
-    if not counts.all():
-        spread = np.where(counts.all(axis=0), spread, _deviation(shares, counts))
-    return ((1 - spread) * float(MAX_SCORE)).astype(np.int64)
+    taken = nodes.taken / nodes.divisor
+    np.minimum(taken, 1.0, out=taken)
+    if len(taken) == 2 and nodes.complete:
+        spread = taken[0] - taken[1]
+        spread /= 2
+        np.abs(spread, out=spread)
+    else:
+        spread = _deviation(taken, nodes.have != 0)
+    balance: Int64Column = ((1 - spread) * float(MAX_SCORE)).astype(np.int64)
+    return balance
+
+
+def _single_balance(resources: list[Share]) -> int:
+    """`_balance` of one node."""
+    taken = [min(float(share.taken) / float(share.have), 1.0) for share in resources]
+    spread = 0.0
+    if len(taken) == 2:
+        spread = abs((taken[0] - taken[1]) / 2)
+    elif len(taken) > 2:
+        mean = sum(taken) / len(taken)
+        spread = sqrt(sum((share - mean) * (share - mean) for share in taken) / len(taken))
+    return int((1 - spread) * float(MAX_SCORE))
 
 
 def _deviation(shares: NDArray[np.float64], counts: NDArray[np.bool_]) -> NDArray[np.float64]:

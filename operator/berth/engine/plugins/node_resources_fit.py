@@ -8,14 +8,14 @@ Arguments: ignoredResources, ignoredResourceGroups (extended resources that the 
 scoringStrategy (type, resources, requestedToCapacityRatio).
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from itertools import compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.allocation import allocation, require_list
+from berth.engine.allocation import Counted, allocation, counted, require_list, shares
 from berth.engine.events import Event
 from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.state import State
@@ -31,6 +31,7 @@ class NodeResourcesFit(Plugin):
     name = "NodeResourcesFit"
     filters = True
     scores = True
+    reads_pods = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.POD_REMOVED, Event.POD_SHRUNK})
 
     def __init__(self, args: Mapping[str, Any]) -> None:
@@ -40,24 +41,50 @@ class NodeResourcesFit(Plugin):
         for index, group in enumerate(args.get("ignoredResourceGroups") or ()):
             if "/" in group:
                 raise BadArgument(f"ignoredResourceGroups[{index}]", "a group is what stands before the slash")
-        self._resources, self._score = parse_strategy(args.get("scoringStrategy"))
+        self._resources, self._strategy = parse_strategy(args.get("scoringStrategy"))
+
+    def basis(self, query: Query, state: State) -> Hashable:
+        return ()
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
-        table = state.table
-        wanted = [(PODS, 1, "pods")] + [want for want in query.requests if not self._ignores(want[2])]
-        short, beyond_help = [], np.zeros(len(table.taint_sets[rows]), dtype=np.bool_)
+        table, wanted = state.table, self._wanted(query)
+        short, refused = [], None
         for index, amount, _ in wanted:
-            have = table.allocatable[index, rows]
-            short.append(amount > have - table.used[index, rows])
-            if index != PODS:
-                beyond_help |= amount > have
-        codes = np.logical_or.reduce(short).astype(np.int8) * np.int8(Code.UNSCHEDULABLE)
-        codes[beyond_help] = Code.UNRESOLVABLE
+            lacking = table.allocatable[index, rows] - table.used[index, rows] < amount
+            short.append(lacking)
+            refused = lacking if refused is None else refused | lacking
+        codes = np.asarray(refused).astype(np.int8)
+        if codes.any():
+            for index, amount, _ in wanted[1:]:
+                codes[amount > table.allocatable[index, rows]] = Code.UNRESOLVABLE
         reasons = [TOO_MANY_PODS if index == PODS else f"Insufficient {name}" for index, _, name in wanted]
         return _explained(codes, short, reasons)
 
+    def fits_row(self, query: Query, state: State, row: int) -> bool:
+        allocatable, used = state.table.allocatable, state.table.used
+        return all(amount <= allocatable.item(i, row) - used.item(i, row) for i, amount, _ in self._wanted(query))
+
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
-        return self._score(allocation(query, state.table, rows, self._resources, with_defaults=True))
+        resources = self._counted(query, state)
+        nodes = allocation(state.table, rows, resources, with_defaults=True)
+        return self._strategy.columns(nodes, [resource.weight for resource in resources])
+
+    def score_row(self, query: Query, state: State, row: int) -> int:
+        return self._strategy.single(shares(state.table, row, self._counted(query, state), with_defaults=True))
+
+    def _wanted(self, query: Query) -> list[tuple[int, int, str]]:
+        """What the filter looks at: a place for the pod, and what it asks for."""
+        key = f"{self.name} filter"
+        if key not in query.plan:
+            query.plan[key] = [(PODS, 1, "pods"), *(want for want in query.requests if not self._ignores(want[2]))]
+        wanted: list[tuple[int, int, str]] = query.plan[key]
+        return wanted
+
+    def _counted(self, query: Query, state: State) -> tuple[Counted, ...]:
+        if self.name not in query.plan:
+            query.plan[self.name] = counted(query, state.table, self._resources, with_defaults=True)
+        resources: tuple[Counted, ...] = query.plan[self.name]
+        return resources
 
     def _ignores(self, name: str) -> bool:
         if not is_extended_resource(name):
@@ -68,10 +95,12 @@ class NodeResourcesFit(Plugin):
 def _explained(codes: NDArray[np.int8], short: list[BoolColumn], reasons: list[str]) -> Verdicts:
     """With a bit for each resource as the cause; beyond 63 resources, the number of the combination."""
     if len(short) < 64:
-        causes = np.zeros(len(codes), dtype=np.int64)
-        for bit, column in enumerate(short):
-            causes |= column.astype(np.int64) << bit
-        return Verdicts(codes, causes, lambda cause: tuple(r for bit, r in enumerate(reasons) if cause >> bit & 1))
+        bits = np.int64(1) << np.arange(len(short), dtype=np.int64)
+        return Verdicts(
+            codes,
+            lambda: bits @ np.array(short, dtype=np.int64),
+            lambda cause: tuple(reason for bit, reason in enumerate(reasons) if cause >> bit & 1),
+        )
     combinations, numbers = np.unique(np.array(short), axis=1, return_inverse=True)
     return Verdicts(
         codes, numbers.astype(np.int64), lambda cause: tuple(compress(reasons, combinations[:, cause].tolist()))

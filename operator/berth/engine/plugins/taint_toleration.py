@@ -14,7 +14,8 @@ import numpy as np
 from berth.engine.events import Event
 from berth.engine.plugin import Plugin, Query, scale_to_highest
 from berth.engine.state import State
-from berth.engine.verdict import Code, Int64Column, Rows, Verdicts, refuse_where
+from berth.engine.table import NodeTable
+from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, refuse_where
 from berth.model import Pod, Taint, Toleration
 
 REASON = "node(s) had untolerated taint(s)"
@@ -32,9 +33,8 @@ class TaintToleration(Plugin):
         return pod.tolerations
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
-        table, tolerations = state.table, query.pod.tolerations
-        refused = [_untolerated(taints, tolerations, REFUSING) > 0 for taints in table.taints_of]
-        return refuse_where(np.array(refused, dtype=np.bool_)[table.taint_sets[rows]], Code.UNRESOLVABLE, REASON)
+        refused = refused_sets(state.table, query.pod)[state.table.taint_sets[rows]]
+        return refuse_where(refused, Code.UNRESOLVABLE, REASON)
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         table = state.table
@@ -44,6 +44,12 @@ class TaintToleration(Plugin):
 
     def normalize(self, scores: Int64Column) -> Int64Column:
         return scale_to_highest(scores, reverse=True)
+
+
+def refused_sets(table: NodeTable, pod: Pod) -> BoolColumn:
+    """bool[taint sets]: those with a NoSchedule or NoExecute taint that the pod does not tolerate."""
+    refused = [_untolerated(taints, pod.tolerations, REFUSING) > 0 for taints in table.taints_of]
+    return np.array(refused, dtype=np.bool_)
 
 
 def _untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...], effects: tuple[str, ...]) -> int:

@@ -1,28 +1,68 @@
-"""VolumeBinding: a pod goes where its bound volumes can be reached.
+"""VolumeBinding: a pod goes where its volumes can be reached, or be found, or be made.
 
-pre-filter: every claim of the pod must be there and Bound; until then the pod waits with the reason.
-filter: the node must match the node affinity of each claim's volume.
+pre-filter: every claim of the pod must be there and in order; one whose class binds immediately must be bound by now.
+filter: the node must match the node affinity of each bound claim's volume. For claims that wait for their first
+consumer, smallest first, the smallest free volume that fits and can be reached from the node is taken, each once; where
+there is none the class must be able to make one there: by its provisioner, its allowed topologies and the space that
+its driver says is left.
+score: nothing, as the feature gate StorageCapacityScoring is off by default.
 
-Claims are not bound here: one that waits for its first consumer is refused in words, as nobody would bind it.
+Arguments: bindTimeoutSeconds (600; how long a pod waits for its volumes to be bound); shape belongs to the gate.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from berth.engine.events import Event
-from berth.engine.plugin import BadArgument, Plugin, Query
-from berth.engine.selection import match_selector
+from berth.engine.free_volumes import reach
+from berth.engine.migration import MIGRATED, Untranslatable, translated_affinity
+from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown
+from berth.engine.selection import match_term
 from berth.engine.state import State
-from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts
-from berth.model import Claim, Pod, PodVolume
+from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts
+from berth.engine.volume_index import foreign_claim
+from berth.engine.volume_matching import Match, match_claims, reaches
+from berth.engine.volume_shelf import SELECTED_NODE, VolumePlan
+from berth.model import Claim, Node, Pod, PodVolume, Volume
 
 REASON_NODE = "node(s) didn't match PersistentVolume's node affinity"
+REASON_NO_MATCH = "node(s) didn't find available persistent volumes to bind"
+REASON_NO_SPACE = "node(s) did not have enough free storage"
 REASON_NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 REASON_UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
-_REASONS = {1: REASON_NODE, 2: REASON_NO_VOLUME}
-_DEFAULT_BIND_TIMEOUT_SECONDS = 600
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+_NODE, _NO_MATCH, _NO_SPACE, _NO_VOLUME = 1, 2, 4, 8  # bits of a cause
+_REASONS = {_NODE: REASON_NODE, _NO_MATCH: REASON_NO_MATCH, _NO_SPACE: REASON_NO_SPACE, _NO_VOLUME: REASON_NO_VOLUME}
+_FIRST_FAILURE = 16  # causes from here on are numbers of failures
+_STORAGE = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity")
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What is wrong on each row: `causes` int64[rows], 0 where nothing is.
+
+    `selected` are unbound claims that have been given a node to be made for, `match` is what the others would get.
+    """
+
+    causes: Int64Column
+    failures: list[str] = field(default_factory=list)
+    selected: Sequence[Claim] = ()
+    match: Match | None = None
+
+    def fail(self, rows: BoolColumn, why: str) -> None:
+        self.causes[rows & (self.causes < _FIRST_FAILURE)] = _FIRST_FAILURE + len(self.failures)
+        self.failures.append(why)
+
+    def describe(self, cause: int) -> tuple[str, ...]:
+        if cause >= _FIRST_FAILURE:
+            return (self.failures[cause - _FIRST_FAILURE],)
+        return tuple(reason for bit, reason in _REASONS.items() if cause & bit)
 
 
 class VolumeBinding(Plugin):
@@ -30,13 +70,37 @@ class VolumeBinding(Plugin):
     filters = True
     scores = True
     wakes_on = frozenset(
-        {Event.NODE_ADDED, Event.NODE_LABELS, Event.CLAIM, Event.VOLUME, Event.STORAGE_CLASS, Event.CSI_NODE}
+        {
+            Event.NODE_ADDED,
+            Event.NODE_LABELS,
+            Event.CLAIM,
+            Event.VOLUME,
+            Event.STORAGE_CLASS,
+            Event.CSI_NODE,
+            Event.CSI_DRIVER,
+            Event.CSI_CAPACITY,
+        }
     )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
-        for field, value in args.items():
-            if field != "bindTimeoutSeconds" or value != _DEFAULT_BIND_TIMEOUT_SECONDS:
-                raise BadArgument(field, "VolumeBinding cannot be configured in this version; leave the argument out")
+        refuse_unknown(args, "bindTimeoutSeconds", "shape")
+        seconds = args.get("bindTimeoutSeconds", 600)
+        if not isinstance(seconds, int) or isinstance(seconds, bool) or seconds < 0:
+            raise BadArgument("bindTimeoutSeconds", "must be a number of seconds, 0 or more")
+        if args.get("shape") is not None:
+            raise BadArgument("shape", "belongs to the feature gate StorageCapacityScoring, which is off: remove it")
+        self.bind_timeout_seconds: int = seconds
+
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.volumes)
+
+    def basis(self, query: Query, state: State) -> Hashable:
+        claims = list(_claims(query.pod, state))
+        if not all(map(is_bound, claims)):
+            return (*map(state.revision, _STORAGE), state.volumes.shelf.version)
+        volumes = tuple(state.volume(claim.volume_name) for claim in claims)
+        in_tree = any(volume is not None and volume.source in MIGRATED for volume in volumes)
+        return volumes, state.revision("CSINode") if in_tree else 0
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         pod = query.pod
@@ -44,38 +108,64 @@ class VolumeBinding(Plugin):
         if not wanted:
             return SKIP
         for volume in wanted:
-            claim = state.claim(pod.namespace, str(volume.claim))
-            problem = _broken(pod, volume, claim)
+            problem = _broken(pod, volume, state.claim(pod.namespace, str(volume.claim)))
             if problem is not None:
                 return PreFilter(code=Code.UNRESOLVABLE, reasons=(problem,))
-        unbound = [claim for claim in self._claims(query, state) if not _is_bound(claim)]
-        return _refuse_unbound(unbound, state) if unbound else PROCEED
+        if any(not is_bound(claim) and not _is_delayed(claim, state) for claim in _claims(pod, state)):
+            return PreFilter(code=Code.UNRESOLVABLE, reasons=(REASON_UNBOUND,))
+        return PROCEED
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
-        table = state.table
-        causes = np.zeros(table.capacity, dtype=np.int64)
-        for claim in self._claims(query, state):
-            volume = state.volume(claim.volume_name)
-            if volume is None:
-                causes[causes == 0] = 2
-                break
-            if volume.node_affinity is not None:
-                causes[~match_selector(table, volume.node_affinity)] = 1
-        codes = (causes[rows] > 0).astype(np.int8) * np.int8(Code.UNRESOLVABLE)
-        return Verdicts(codes, causes[rows], lambda cause: (_REASONS[cause],))
+        findings = self._findings(query, state)
+        causes = findings.causes[rows]
+        codes = (causes > 0).astype(np.int8) * np.int8(Code.UNRESOLVABLE)
+        codes[causes >= _FIRST_FAILURE] = Code.ERROR
+        return Verdicts(codes, causes, findings.describe)
 
     def pre_score(self, query: Query, state: State) -> bool:
-        return False  # scores only volumes that are still to be bound
+        return False
 
-    def _claims(self, query: Query, state: State) -> Iterator[Claim]:
-        for volume in query.pod.volumes:
-            claim = state.claim(query.pod.namespace, volume.claim) if volume.claim else None
-            if claim is not None:
-                yield claim
+    def plan(self, pod: Pod, state: State, node: str) -> VolumePlan | None:
+        """How the pod's unbound claims get their volumes on a node that it fits; None where all are bound."""
+        findings, row = self._findings(Query(pod, state.table), state), state.table.row(node)
+        if findings.match is None or row is None:
+            return None
+        bindings, provisions = findings.match.on(row)
+        return VolumePlan(node, bindings, (*findings.selected, *provisions))
+
+    def _findings(self, query: Query, state: State) -> _Findings:
+        findings: _Findings | None = query.memo.get(self.name)
+        if findings is None:
+            findings = query.memo[self.name] = _Findings(np.zeros(state.table.capacity, dtype=np.int64))
+            claims = list(_claims(query.pod, state))
+            _check_bound([claim for claim in claims if is_bound(claim)], state, findings)
+            unbound = [claim for claim in claims if not is_bound(claim)]
+            if unbound:
+                _check_unbound(unbound, state, findings)
+        return findings
 
 
-def _is_bound(claim: Claim) -> bool:
-    return claim.phase == "Bound" and bool(claim.volume_name)
+def is_bound(claim: Claim) -> bool:
+    return bool(claim.volume_name) and BIND_COMPLETED in claim.annotations
+
+
+def is_reached(volume: Volume, node: Node, state: State) -> bool:
+    """Whether the volume, which may be an in-tree one that has been taken over there, can be used on the node."""
+    affinity = volume.node_affinity
+    csi_node = state.objects["CSINode"].get(node.name)
+    if volume.source in MIGRATED and csi_node and MIGRATED[volume.source].plugin in csi_node.migrated_plugins:
+        try:
+            affinity = translated_affinity(volume)
+        except Untranslatable:
+            return False
+    return reaches(affinity, node.labels)
+
+
+def _claims(pod: Pod, state: State) -> Iterator[Claim]:
+    for volume in pod.volumes:
+        claim = state.volumes.shelf.claim(pod.namespace, volume.claim) if volume.claim else None
+        if claim is not None:
+            yield claim
 
 
 def _broken(pod: Pod, volume: PodVolume, claim: Claim | None) -> str | None:
@@ -87,18 +177,89 @@ def _broken(pod: Pod, volume: PodVolume, claim: Claim | None) -> str | None:
         return f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume "{claim.volume_name}"'
     if claim.deleting:
         return f'persistentvolumeclaim "{claim.name}" is being deleted'
-    if volume.ephemeral and claim.controller_uid != pod.uid:
-        return f"PVC {pod.namespace}/{claim.name} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
-    return None
+    return foreign_claim(pod, claim) if volume.ephemeral and claim.controller_uid != pod.uid else None
 
 
-def _refuse_unbound(claims: list[Claim], state: State) -> PreFilter:
+def _is_delayed(claim: Claim, state: State) -> bool:
+    """Whether the claim waits for its first consumer; one that already names a volume is the volume controller's."""
+    storage_class = state.storage_class(claim.storage_class) if claim.storage_class else None
+    return storage_class is not None and storage_class.binding_mode == "WaitForFirstConsumer" and not claim.volume_name
+
+
+# --- bound claims ----------------------------------------------------------------------------------------------------
+
+
+def _check_bound(claims: Sequence[Claim], state: State, findings: _Findings) -> None:
+    """Each row hears of the first claim that keeps the pod from it."""
+    undecided = np.ones(state.table.capacity, dtype=np.bool_)
     for claim in claims:
-        storage_class = state.storage_class(claim.storage_class or "")
-        if storage_class is not None and storage_class.binding_mode == "WaitForFirstConsumer" and not claim.volume_name:
-            reason = (
-                f'persistentvolumeclaim "{claim.name}" is not Bound: its storage class {storage_class.name} waits for '
-                "the first consumer, which this version of Berth cannot bind (plugin VolumeBinding)"
-            )
-            return PreFilter(code=Code.UNRESOLVABLE, reasons=(reason,), unsupported=True)
-    return PreFilter(code=Code.UNRESOLVABLE, reasons=(REASON_UNBOUND,))
+        volume = state.volume(claim.volume_name)
+        if volume is None:
+            findings.causes[undecided] |= _NO_VOLUME
+            return
+        for where, affinity in _affinities(volume, state):
+            if isinstance(affinity, Untranslatable):
+                refused = where & undecided
+                findings.fail(refused, f'running "VolumeBinding" filter plugin: could not translate pv: {affinity}')
+            else:
+                refused = where & undecided & ~reach(state.table, affinity)
+                findings.causes[refused] |= _NODE
+            undecided &= ~refused
+
+
+def _affinities(volume: Volume, state: State) -> Iterator[tuple[BoolColumn, Any]]:
+    """(rows, affinity): the volume's own, and the translated one on nodes where its plugin has been taken over."""
+    everywhere = np.ones(state.table.capacity, dtype=np.bool_)
+    if volume.source not in MIGRATED:
+        yield everywhere, volume.node_affinity
+        return
+    taken_over = state.volumes.csi_nodes.migrated(MIGRATED[volume.source].plugin)
+    yield ~taken_over, volume.node_affinity
+    try:
+        yield taken_over, translated_affinity(volume)
+    except Untranslatable as error:
+        yield taken_over, error
+
+
+# --- unbound claims --------------------------------------------------------------------------------------------------
+
+
+def _check_unbound(claims: Sequence[Claim], state: State, findings: _Findings) -> None:
+    """Each row hears of the first claim that cannot get a volume there: those with a node first, then the smallest."""
+    findings.selected = [claim for claim in claims if SELECTED_NODE in claim.annotations]
+    findings.match = match_claims([claim for claim in claims if SELECTED_NODE not in claim.annotations], state)
+    causes = np.zeros(state.table.capacity, dtype=np.int64)
+    for claim in findings.selected:
+        causes[_elsewhere(claim, state)] = _NO_MATCH
+    everywhere = np.ones(state.table.capacity, dtype=np.bool_)
+    to_provision = chain(((claim, everywhere) for claim in findings.selected), findings.match.missing())
+    for claim, needed in to_provision:
+        undecided = needed & (causes == 0)
+        if undecided.any():
+            causes = np.where(undecided, _obstacles(claim, state), causes)
+    healthy = findings.causes < _FIRST_FAILURE
+    findings.causes[healthy] |= causes[healthy]
+
+
+def _elsewhere(claim: Claim, state: State) -> BoolColumn:
+    elsewhere = np.ones(state.table.capacity, dtype=np.bool_)
+    row = state.table.row(claim.annotations[SELECTED_NODE])
+    if row is not None:
+        elsewhere[row] = False
+    return elsewhere
+
+
+def _obstacles(claim: Claim, state: State) -> Int64Column:
+    """int64[rows]: what keeps the claim's class from making a volume for it there."""
+    table = state.table
+    storage_class = state.storage_class(claim.storage_class or "")
+    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
+        return np.full(table.capacity, _NO_MATCH, dtype=np.int64)
+    causes = np.zeros(table.capacity, dtype=np.int64)
+    driver = state.objects["CSIDriver"].get(storage_class.provisioner)
+    if driver is not None and driver.storage_capacity and claim.requested_bytes:
+        causes[state.volumes.space.largest(storage_class.name) < claim.requested_bytes] = _NO_SPACE
+    if storage_class.allowed_topologies:
+        allowed = [match_term(table, term) for term in storage_class.allowed_topologies]
+        causes[~np.logical_or.reduce(allowed)] = _NO_MATCH
+    return causes

@@ -1,0 +1,41 @@
+"""DynamicResources: pods with resource claims, which Berth does not judge.
+
+The plugin takes its place in a policy and has nothing to say of other pods. A pod that has resource claims is refused
+in words, so that no rule that a user wrote is dropped in silence; who would rather place such pods without regard to
+their claims switches the plugin off in the SchedulingPolicy.
+
+Arguments: filterTimeout, as in kube-scheduler; only its default (10s) is taken.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown
+from berth.engine.state import State
+from berth.engine.verdict import SKIP, Code, PreFilter
+from berth.model import Pod
+
+REASON = "pod has resource claims (spec.resourceClaims), which Berth cannot judge (plugin DynamicResources)"
+_DEFAULT_TIMEOUT = "10s"
+
+
+class DynamicResources(Plugin):
+    name = "DynamicResources"
+    filters = True
+    scores = True
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        refuse_unknown(args, "filterTimeout")
+        if args.get("filterTimeout", _DEFAULT_TIMEOUT) != _DEFAULT_TIMEOUT:
+            raise BadArgument("filterTimeout", "DynamicResources cannot be configured; leave the argument out")
+
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.resource_claims)
+
+    def pre_filter(self, query: Query, state: State) -> PreFilter:
+        if not query.pod.resource_claims:
+            return SKIP
+        return PreFilter(code=Code.UNRESOLVABLE, reasons=(REASON,), unsupported=True)
+
+    def pre_score(self, query: Query, state: State) -> bool:
+        return False

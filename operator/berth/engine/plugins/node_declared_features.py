@@ -1,0 +1,42 @@
+"""NodeDeclaredFeatures: a pod that relies on features of the kubelet goes where the node declares them all.
+
+The model works out what a pod relies on (`Pod.required_features`), by the rules of Kubernetes 1.36. Judged once a
+distinct set of declared features, then taken by row.
+"""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from berth.engine.events import Event
+from berth.engine.plugin import Plugin, Query
+from berth.engine.state import State
+from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
+from berth.model import Node, Pod
+
+REASON = "node(s) didn't match Pod's required features"
+
+
+class NodeDeclaredFeatures(Plugin):
+    name = "NodeDeclaredFeatures"
+    filters = True
+    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_OTHER})
+
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.required_features)
+
+    def static_key(self, pod: Pod) -> Hashable:
+        return pod.required_features
+
+    def pre_filter(self, query: Query, state: State) -> PreFilter:
+        return PROCEED if query.pod.required_features else SKIP
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        declared = state.table.fact("declared features", _declared)
+        required = frozenset(query.pod.required_features)
+        missing = [not (isinstance(known, frozenset) and required <= known) for known in declared.values]
+        return refuse_where(np.array(missing, dtype=np.bool_)[declared.ids[rows]], Code.UNRESOLVABLE, REASON)
+
+
+def _declared(node: Node) -> frozenset[str] | None:
+    return frozenset(node.declared_features) or None

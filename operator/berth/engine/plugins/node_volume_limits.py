@@ -1,0 +1,108 @@
+"""NodeVolumeLimits: a node holds no more volumes of a CSI driver than its CSINode says.
+
+filter: for each driver of the pod's volumes, the distinct volumes on the node and those that the pod adds must stay
+within the limit. Volumes of in-tree plugins count for the driver that took them over; an unbound claim counts as one
+volume of its class's driver. A node without a CSINode, or whose CSINode names no limit, is not looked at.
+"""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from berth.engine.csi_nodes import NO_LIMIT
+from berth.engine.events import Event
+from berth.engine.migration import MIGRATABLE, Untranslatable
+from berth.engine.plugin import Plugin, Query
+from berth.engine.state import State
+from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, PreFilter, Rows, Verdicts
+from berth.engine.volume_index import NotItsOwn
+from berth.model import Pod, PodVolume
+
+REASON = "node(s) exceed max volume count"
+_FAILED = 'running "NodeVolumeLimits" filter plugin: '
+_FULL = 1
+_FIRST_FAILURE = 2  # causes from here on are numbers of failures
+
+
+class NodeVolumeLimits(Plugin):
+    name = "NodeVolumeLimits"
+    filters = True
+    reads_pods = True
+    wakes_on = frozenset(
+        {
+            Event.NODE_ADDED,
+            Event.POD_REMOVED,
+            Event.CLAIM,
+            Event.VOLUME,
+            Event.STORAGE_CLASS,
+            Event.CSI_NODE,
+        }
+    )
+
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.volumes)
+
+    def basis(self, query: Query, state: State) -> Hashable:
+        if not any(map(_may_count, query.pod.volumes)):
+            return ()
+        wanted, failures = self._wanted(query, state)
+        return frozenset(wanted), tuple(failures), state.revision("CSINode"), state.volumes.version
+
+    def pre_filter(self, query: Query, state: State) -> PreFilter:
+        return PROCEED if any(map(_may_count, query.pod.volumes)) else SKIP
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        codes = np.zeros(state.table.capacity, dtype=np.int8)
+        causes = np.zeros(state.table.capacity, dtype=np.int64)
+        wanted, failures = self._wanted(query, state)
+        texts = [text for text, _, _ in failures]
+        for number, (_, code, everywhere) in enumerate(failures):
+            failed = (codes == 0) & (everywhere or state.volumes.csi_nodes.known())
+            codes[failed], causes[failed] = code, _FIRST_FAILURE + number
+        if wanted:
+            full = self._is_full(wanted, state) & (codes == 0)
+            codes[full], causes[full] = Code.UNSCHEDULABLE, _FULL
+            limited = state.volumes.csi_nodes.limited()
+            for row, why in state.volumes.failures():
+                if limited[row] and codes[row] in (0, Code.UNSCHEDULABLE):
+                    codes[row], causes[row] = Code.ERROR, _FIRST_FAILURE + len(texts)
+                    texts.append(f"{_FAILED}{why}")
+        return Verdicts(
+            codes[rows], causes[rows], lambda cause: (REASON if cause == _FULL else texts[cause - _FIRST_FAILURE],)
+        )
+
+    def _wanted(self, query: Query, state: State) -> tuple[set[tuple[str, str]], list[tuple[str, Code, bool]]]:
+        """The pod's CSI volumes by driver and handle; and what keeps them from being known: text, code, everywhere.
+
+        What is wrong with an inline disk is noticed only on nodes with a CSINode.
+        """
+        pod, wanted, failures = query.pod, set(), []
+        for volume in pod.volumes:
+            if volume.claim is not None and state.claim(pod.namespace, volume.claim) is None:
+                missing = f'persistentvolumeclaim "{volume.claim}" not found'
+                failures.append((f"looking up PVC {pod.namespace}/{volume.claim}: {missing}", Code.UNRESOLVABLE, True))
+                continue
+            try:
+                attachment = state.volumes.attachment(pod, volume)
+            except (NotItsOwn, Untranslatable) as error:
+                failures.append((f"{_FAILED}{error}", Code.ERROR, isinstance(error, NotItsOwn)))
+                continue
+            if attachment is not None:
+                wanted.add(attachment)
+        return wanted, failures
+
+    def _is_full(self, wanted: set[tuple[str, str]], state: State) -> BoolColumn:
+        """bool[all rows]: the nodes where the volumes are more than the limit of their driver."""
+        full = np.zeros(state.table.capacity, dtype=np.bool_)
+        for driver in {driver for driver, _ in wanted}:
+            limit = state.volumes.csi_nodes.limit(driver)
+            handles = [handle for of, handle in wanted if of == driver]
+            added = np.full(state.table.capacity, len(handles), dtype=np.int64)
+            for handle in handles:
+                added[state.volumes.rows_attached(driver, handle)] -= 1
+            full |= (limit != NO_LIMIT) & (added > 0) & (state.volumes.attached(driver) + added > limit)
+        return full
+
+
+def _may_count(volume: PodVolume) -> bool:
+    return volume.claim is not None or volume.source in MIGRATABLE

@@ -1,0 +1,90 @@
+"""VolumeRestrictions: one pod uses a disk that cannot be shared, one pod in the cluster a ReadWriteOncePod claim.
+
+pre-filter: the claims that the pod names must be there.
+filter: no pod on the node may use one of the pod's disks in a way that excludes it. A GCE disk, iSCSI target or RBD
+image may be shared by pods that all only read it, an EBS disk by none; RBD images are the same when they share a
+monitor. A claim with the access mode ReadWriteOncePod that a placed pod uses keeps the pod from every node.
+"""
+
+from collections import Counter
+from collections.abc import Hashable
+
+import numpy as np
+
+from berth.engine.events import Event
+from berth.engine.plugin import Plugin, Query
+from berth.engine.state import State
+from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts
+from berth.engine.volume_index import EXCLUSIVE
+from berth.model import Pod
+
+REASON_DISK = "node(s) had no available disk"
+REASON_CLAIM = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+_REASONS = {1: REASON_DISK, 2: REASON_CLAIM}
+
+
+class VolumeRestrictions(Plugin):
+    name = "VolumeRestrictions"
+    filters = True
+    reads_pods = True
+    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_REMOVED, Event.POD_REMOVED, Event.CLAIM})
+
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.volumes)
+
+    def concerns(self, pod: Pod) -> bool:
+        return any(volume.source in EXCLUSIVE or volume.source == "persistentVolumeClaim" for volume in pod.volumes)
+
+    def basis(self, query: Query, state: State) -> Hashable:
+        return _missing_claim(query.pod, state), self._claim_in_use(query, state)
+
+    def pre_filter(self, query: Query, state: State) -> PreFilter:
+        missing = _missing_claim(query.pod, state)
+        if missing is not None:
+            return PreFilter(code=Code.UNRESOLVABLE, reasons=(f'persistentvolumeclaim "{missing}" not found',))
+        has_disks = any(volume.source in EXCLUSIVE for volume in query.pod.volumes)
+        return PROCEED if has_disks or self._claim_in_use(query, state) else SKIP
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        causes = np.full(state.table.capacity, 2 if self._claim_in_use(query, state) else 0, dtype=np.int64)
+        for volume in query.pod.volumes:
+            if volume.source in EXCLUSIVE:
+                causes[state.volumes.rows_in_conflict(volume)] = 1
+        asked = causes[rows]
+        codes = (asked > 0).astype(np.int8) * np.int8(Code.UNSCHEDULABLE)
+        return Verdicts(codes, asked, lambda cause: (_REASONS[cause],))
+
+    def _claim_in_use(self, query: Query, state: State) -> bool:
+        """Whether placed pods use one of the pod's ReadWriteOncePod claims.
+
+        Pods that are moved on trial count as in kube-scheduler: a claim is in use once, whoever uses it, and each
+        volume of a pod that goes takes one use away, by the name of its claim alone.
+        """
+        names = _exclusive_claims(query.pod, state)
+        if not names:
+            return False
+        tried: Counter[tuple[str, str]] = Counter()
+        for pod, _, sign in state.table.tried:
+            for name in _named_claims(pod):
+                tried[pod.namespace, name] += sign
+        uses = sum(count for (_, name), count in tried.items() if name in names)
+        for name in names:
+            key = query.pod.namespace, name
+            uses += sum(_named_claims(pod).count(name) for pod in state.volumes.users("/".join(key))) > tried[key]
+        return uses > 0
+
+
+def _named_claims(pod: Pod) -> list[str]:
+    """The claims that the pod names, once for each volume; those of ephemeral volumes are its own."""
+    return [str(volume.claim) for volume in pod.volumes if volume.source == "persistentVolumeClaim"]
+
+
+def _missing_claim(pod: Pod, state: State) -> str | None:
+    return next((name for name in _named_claims(pod) if state.claim(pod.namespace, name) is None), None)
+
+
+def _exclusive_claims(pod: Pod, state: State) -> set[str]:
+    claims = ((name, state.claim(pod.namespace, name)) for name in _named_claims(pod))
+    return {name for name, claim in claims if claim is not None and "ReadWriteOncePod" in claim.access_modes}

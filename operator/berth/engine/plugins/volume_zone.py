@@ -1,0 +1,96 @@
+"""VolumeZone: a pod goes to the zone and region that the labels of its volumes name.
+
+pre-filter: every claim that the pod names must be there, with its volume, or wait for its first consumer.
+filter: where a node names a zone or region at all, it must name one of those in the labels of each volume. A label of
+the time before topology.kubernetes.io is compared with its successor where the node has only that.
+"""
+
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+
+from berth.engine.events import Event
+from berth.engine.migration import OLD_REGION, OLD_ZONE, REGION, ZONE, ZONE_DELIMITER
+from berth.engine.plugin import Plugin, Query
+from berth.engine.state import State
+from berth.engine.table import NodeTable
+from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, PreFilter, Rows, Verdicts, refuse_where
+from berth.model import Claim, Pod, Volume
+
+REASON = "node(s) had no available volume zone"
+REASON_NO_CLASS = "PersistentVolumeClaim had no pv name and storageClass name"
+REASON_UNBOUND = "PersistentVolume had no name"
+_LABELS = (OLD_ZONE, OLD_REGION, ZONE, REGION)
+_SUCCESSORS = {OLD_ZONE: ZONE, OLD_REGION: REGION}
+
+Place = tuple[str, frozenset[str]]
+"""A label, and the values of it that a volume can be reached from."""
+
+
+class VolumeZone(Plugin):
+    name = "VolumeZone"
+    filters = True
+    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_LABELS, Event.CLAIM, Event.VOLUME, Event.STORAGE_CLASS})
+
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.volumes)
+
+    def basis(self, query: Query, state: State) -> Hashable:
+        return self._places(query, state)
+
+    def pre_filter(self, query: Query, state: State) -> PreFilter:
+        for volume in query.pod.volumes:
+            if volume.source == "persistentVolumeClaim":
+                problem = _problem(state.claim(query.pod.namespace, str(volume.claim)), str(volume.claim), state)
+                if problem is not None:
+                    return PreFilter(code=Code.UNRESOLVABLE, reasons=(problem,))
+        return PROCEED if self._places(query, state) else SKIP
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        table = state.table
+        somewhere = np.logical_or.reduce([table.label(key)[0] >= 0 for key in _LABELS])
+        elsewhere = np.zeros(table.capacity, dtype=np.bool_)
+        for key, values in self._places(query, state):
+            elsewhere |= ~_is_at(table, key, values)
+        return refuse_where((somewhere & elsewhere)[rows], Code.UNRESOLVABLE, REASON)
+
+    def _places(self, query: Query, state: State) -> tuple[Place, ...]:
+        found: list[Place] = []
+        for volume in query.pod.volumes:
+            if volume.source == "persistentVolumeClaim":
+                claim = state.claim(query.pod.namespace, str(volume.claim))
+                bound = state.volume(claim.volume_name) if claim is not None else None
+                found.extend(_places_of(bound) if bound is not None else ())
+        return tuple(dict.fromkeys(found))
+
+
+def _problem(claim: Claim | None, name: str, state: State) -> str | None:
+    if claim is None:
+        return f'persistentvolumeclaim "{name}" not found'
+    if claim.volume_name:
+        missing = state.volume(claim.volume_name) is None
+        return f'persistentvolume "{claim.volume_name}" not found' if missing else None
+    if not claim.storage_class:
+        return REASON_NO_CLASS
+    storage_class = state.storage_class(claim.storage_class)
+    if storage_class is None:
+        return f'storageclass.storage.k8s.io "{claim.storage_class}" not found'
+    return None if storage_class.binding_mode == "WaitForFirstConsumer" else REASON_UNBOUND
+
+
+def _places_of(volume: Volume) -> Iterator[Place]:
+    for key in _LABELS:
+        if key in volume.labels:
+            values = frozenset(part.strip() for part in volume.labels[key].split(ZONE_DELIMITER))
+            if "" not in values:  # kube-scheduler passes over a label that it cannot read
+                yield key, values
+
+
+def _is_at(table: NodeTable, key: str, values: frozenset[str]) -> BoolColumn:
+    """bool[all rows]: the nodes whose label has one of the values; its successor's where the node has only that."""
+    ids, vocabulary = table.label(key)
+    wanted = np.zeros(len(vocabulary.ids) + 1, dtype=np.bool_)
+    wanted[[vocabulary.ids[value] for value in values if value in vocabulary.ids]] = True
+    if key not in _SUCCESSORS:
+        return wanted[ids]
+    return np.where(ids < 0, _is_at(table, _SUCCESSORS[key], values), wanted[ids])

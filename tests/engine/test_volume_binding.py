@@ -1,0 +1,313 @@
+"""VolumeBinding: bound claims, unbound ones, those that wait for their first consumer, and what is found for them."""
+
+import pytest
+
+from berth.engine.pipeline import Diagnosis, Pipeline, Placement
+from berth.engine.plugin import BadArgument, Query
+from berth.engine.registry import make_plugin
+from berth.engine.volume_shelf import VolumePlan
+from berth.model import parse_pod
+from engine.storage import (
+    NODES,
+    decide,
+    fits,
+    make_capacity,
+    make_claim,
+    make_class,
+    make_csi_node,
+    make_driver,
+    make_volume,
+    pod_with,
+)
+from engine.worlds import state_of
+from support.builders import make_node, make_pod
+
+LATER = make_class()
+LOCAL = make_class(provisioner="kubernetes.io/no-provisioner")
+NO_MATCH = "2 node(s) didn't find available persistent volumes to bind"
+EPHEMERAL = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+
+
+def message(objects, pod):
+    diagnosis = decide("VolumeBinding", [*NODES, *objects], pod)
+    assert isinstance(diagnosis, Diagnosis)
+    return diagnosis.message
+
+
+def plan(objects, pod, node):
+    state = state_of([*NODES, *objects])
+    found = make_plugin("VolumeBinding", {}, "filter").plan(parse_pod(pod), state, node)
+    assert found is None or isinstance(found, VolumePlan)
+    return found
+
+
+def bindings(objects, pod, node):
+    found = plan(objects, pod, node)
+    return {claim.name: volume.name for claim, volume in found.bindings} if found else {}
+
+
+def test_a_pod_with_a_bound_claim_goes_where_its_volume_is():
+    placed = decide("VolumeBinding", [*NODES, make_claim("data", "pv1"), make_volume("pv1", "z2")], pod_with("data"))
+    assert placed == Placement("b", 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("objects", "words"),
+    [
+        ([], 'persistentvolumeclaim "data" not found'),
+        ([make_claim("data")], "pod has unbound immediate PersistentVolumeClaims"),
+        ([make_claim("data"), make_class(immediate=True)], "pod has unbound immediate PersistentVolumeClaims"),
+        ([make_claim("data", storage_class=None)], "pod has unbound immediate PersistentVolumeClaims"),
+        (
+            [make_claim("data", "pv1", bound=False), make_volume("pv1"), LATER],
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
+        (
+            [make_claim("data", "pv1", phase="Lost")],
+            'persistentvolumeclaim "data" bound to non-existent persistentvolume "pv1"',
+        ),
+        ([make_claim("data", "pv1", deleting=True)], 'persistentvolumeclaim "data" is being deleted'),
+        ([make_claim("data", "pv1")], "2 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"),
+        (
+            [make_claim("data", "pv1"), make_volume("pv1", "z9")],
+            "2 node(s) didn't match PersistentVolume's node affinity",
+        ),
+        ([make_claim("data"), LOCAL], NO_MATCH),
+    ],
+)
+def test_a_pod_whose_claim_is_not_usable_waits_with_the_reason(objects, words):
+    diagnosis = decide("VolumeBinding", [*NODES, *objects], pod_with("data"))
+    assert isinstance(diagnosis, Diagnosis)
+    assert words in diagnosis.message
+    assert not diagnosis.error
+
+
+def test_an_ephemeral_volume_waits_for_its_claim():
+    words = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-v0"'
+    assert words in message([], pod_with(EPHEMERAL))
+
+
+def test_an_ephemeral_volume_takes_the_claim_of_its_own_pod_only():
+    pod = pod_with(EPHEMERAL)
+
+    def owned_by(uid):
+        return decide("VolumeBinding", [*NODES, make_volume("pv1"), make_claim("p-v0", "pv1", owner=uid)], pod)
+
+    assert isinstance(owned_by(pod["metadata"]["uid"]), Placement)
+    assert "PVC default/p-v0 was not created for pod default/p (pod is not owner)" in owned_by("another").message
+
+
+def test_the_first_claim_that_keeps_a_pod_from_a_node_gives_the_reason():
+    objects = [make_claim("near", "pv1"), make_volume("pv1", "z2"), make_claim("lost", "nowhere")]
+    assert message(objects, pod_with("near", "lost")) == (
+        "0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, "
+        "1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)."
+    )
+
+
+def test_each_pod_is_told_about_its_own_claims():
+    made = Pipeline([make_plugin("VolumeBinding", {}, "filter")], [])
+    state = state_of(NODES)
+    for name in ("one", "two"):
+        assert f'"{name}" not found' in made.decide(parse_pod(pod_with(name)), state, None).message
+
+
+def test_a_node_hears_of_bound_and_unbound_claims_alike():
+    objects = [make_claim("far", "pv1"), make_volume("pv1", "z9"), make_claim("data"), LOCAL]
+    assert message(objects, pod_with("far", "data")) == (
+        "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind, "
+        "2 node(s) didn't match PersistentVolume's node affinity."
+    )
+
+
+def test_the_name_of_a_node_in_a_volumes_affinity_is_passed_over_as_kube_scheduler_does():
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["a"]}]
+    nowhere_else = make_volume("pv1", terms=[{"matchFields": fields}])
+    assert fits("VolumeBinding", [*NODES, make_claim("data", "pv1"), nowhere_else], pod_with("data")) == {"a", "b"}
+    in_zone = [{"key": "zone", "operator": "In", "values": ["z2"]}]
+    elsewhere = make_volume("pv1", terms=[{"matchFields": fields, "matchExpressions": in_zone}])
+    assert fits("VolumeBinding", [*NODES, make_claim("data", "pv1"), elsewhere], pod_with("data")) == {"b"}
+
+
+# --- finding volumes -------------------------------------------------------------------------------------------------
+
+
+def test_a_claim_gets_the_smallest_volume_that_is_large_enough_and_can_be_reached():
+    volumes = [
+        make_volume("small", "z1", size="1Gi"),
+        make_volume("right", "z1", size="6Gi"),
+        make_volume("large", "z1", size="9Gi"),
+        make_volume("huge", size="90Gi"),
+    ]
+    objects = [make_claim("data", size="5Gi"), LOCAL, *volumes]
+    assert bindings(objects, pod_with("data"), "a") == {"data": "right"}
+    assert bindings(objects, pod_with("data"), "b") == {"data": "huge"}
+
+
+def test_of_volumes_of_one_size_the_same_is_taken_whichever_came_first():
+    volumes = [make_volume(f"v{number}") for number in range(5)]
+    objects = [make_claim("data"), LOCAL]
+    assert bindings([*objects, *volumes], pod_with("data"), "a") == bindings(
+        [*objects, *reversed(volumes)], pod_with("data"), "a"
+    )
+
+
+@pytest.mark.parametrize(
+    "volume",
+    [
+        make_volume("v", phase="Released"),
+        make_volume("v", storage_class="fast"),
+        make_volume("v", volumeMode="Block"),
+        make_volume("v", volumeAttributesClassName="gold"),
+        make_volume("v", claim="other"),
+        make_volume("v", "z9"),
+        make_volume("v", size="1Mi"),
+        make_volume("v", labels={"tier": "b"}),
+        make_volume("v", accessModes=["ReadOnlyMany"], labels={"tier": "a"}),
+    ],
+)
+def test_a_volume_that_does_not_suit_is_not_given_away(volume):
+    claim = make_claim("data", selector={"matchLabels": {"tier": "a"}} if volume["metadata"]["labels"] else None)
+    assert NO_MATCH in message([claim, LOCAL, volume], pod_with("data"))
+
+
+def test_claims_of_one_pod_get_different_volumes_the_smaller_claim_first():
+    volumes = [make_volume("v1", size="2Gi"), make_volume("v2", size="3Gi"), make_volume("v3", size="4Gi")]
+    objects = [make_claim("large", size="2Gi"), make_claim("small", size="1Gi"), LOCAL]
+    pod = pod_with("large", "small")
+    assert bindings([*objects, *volumes], pod, "a") == {"small": "v1", "large": "v2"}
+    assert NO_MATCH in message([*objects, volumes[0]], pod)
+
+
+def test_what_one_claim_takes_on_a_node_is_still_there_on_another():
+    volumes = [make_volume("here", "z1", size="2Gi"), make_volume("anywhere", size="3Gi")]
+    objects = [make_claim("one"), make_claim("two"), LOCAL, *volumes]
+    assert bindings(objects, pod_with("one", "two"), "a") == {"one": "here", "two": "anywhere"}
+    assert fits("VolumeBinding", [*NODES, *objects], pod_with("one", "two")) == {"a"}
+
+
+def test_a_volume_that_is_kept_for_a_claim_is_the_only_one_it_gets():
+    objects = [make_claim("data"), LOCAL, make_volume("free"), make_volume("kept", "z2", size="9Gi", claim="data")]
+    assert bindings(objects, pod_with("data"), "b") == {"data": "kept"}
+    assert fits("VolumeBinding", [*NODES, *objects], pod_with("data")) == {"b"}
+
+
+def test_a_volume_that_another_pod_has_reserved_is_not_found_again():
+    state = state_of([*NODES, make_claim("one"), make_claim("two"), LOCAL, make_volume("v")])
+    plugin = make_plugin("VolumeBinding", {}, "filter")
+    second = Query(parse_pod(pod_with("two")), state.table)
+    state.volumes.shelf.reserve("first", plugin.plan(parse_pod(pod_with("one")), state, "a"))
+    assert (plugin.filter(second, state, state.table.rows).codes > 0).all()
+    state.volumes.shelf.release("first")
+    second.memo.clear()
+    assert not plugin.filter(second, state, state.table.rows).codes.any()
+
+
+# --- making volumes --------------------------------------------------------------------------------------------------
+
+
+def test_a_claim_that_no_volume_fits_is_made_where_its_class_can():
+    topologies = [{"matchLabelExpressions": [{"key": "zone", "values": ["z2", "z3"]}]}]
+    objects = [make_claim("data"), make_class(allowedTopologies=topologies), make_volume("v", "z9")]
+    assert fits("VolumeBinding", [*NODES, *objects], pod_with("data")) == {"b"}
+    found = plan(objects, pod_with("data"), "b")
+    assert (found.bindings, [claim.name for claim in found.provisions]) == ((), ["data"])
+
+
+def test_a_claim_that_was_given_a_node_is_made_there_and_nowhere_else():
+    claim = make_claim("data", annotations={"volume.kubernetes.io/selected-node": "b"})
+    assert fits("VolumeBinding", [*NODES, claim, LATER, make_volume("v")], pod_with("data")) == {"b"}
+    assert bindings([claim, LATER, make_volume("v")], pod_with("data"), "b") == {}
+
+
+@pytest.mark.parametrize(
+    ("capacities", "left"),
+    [
+        ([], set()),
+        ([make_capacity("c", "9Gi", {"matchLabels": {"zone": "z1"}})], {"a"}),
+        ([make_capacity("c", "1Gi", {"matchLabels": {"zone": "z1"}})], set()),
+        ([make_capacity("c", "9Gi", {"matchLabels": {"zone": "z1"}}, maximumVolumeSize="1Gi")], set()),
+        ([make_capacity("c", "9Gi", {"matchLabels": {"zone": "z1"}}, "another")], set()),
+        ([make_capacity("c", "9Gi", None)], set()),
+        ([make_capacity("c", "9Gi", {})], {"a", "b"}),
+        (
+            [make_capacity("c", "9Gi", {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["z1"]}]})],
+            {"b"},
+        ),
+        (
+            [
+                make_capacity("c", "1Gi", {"matchLabels": {"zone": "z1"}}),
+                make_capacity("d", "9Gi", {"matchLabels": {"zone": "z1"}}),
+            ],
+            {"a"},
+        ),
+    ],
+)
+def test_a_volume_is_made_where_the_driver_says_that_there_is_space(capacities, left):
+    objects = [make_claim("data", size="5Gi"), LATER, *capacities]
+    assert fits("VolumeBinding", [*NODES, *objects, make_driver()], pod_with("data")) == left
+    assert fits("VolumeBinding", [*NODES, *objects, make_driver(capacity=False)], pod_with("data")) == {"a", "b"}
+    assert fits("VolumeBinding", [*NODES, *objects], pod_with("data")) == {"a", "b"}
+
+
+def test_want_of_space_is_told_apart_from_want_of_volumes():
+    objects = [make_claim("data", size="5Gi"), LATER, make_driver()]
+    assert "2 node(s) did not have enough free storage" in message(objects, pod_with("data"))
+
+
+# --- in-tree volumes -------------------------------------------------------------------------------------------------
+
+EBS = {"awsElasticBlockStore": {"volumeID": "aws://z1/vol-1"}}
+EBS_NODES = [
+    make_node("old", labels={"topology.kubernetes.io/zone": "z1"}),
+    make_node("new", labels={"topology.ebs.csi.aws.com/zone": "z1"}),
+]
+
+
+def test_the_zone_of_an_in_tree_volume_is_looked_up_under_its_successors_label_where_that_is_at_work():
+    zone = [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z1"]}]
+    objects = [*EBS_NODES, make_claim("data", "v"), make_volume("v", source=EBS, terms=[{"matchExpressions": zone}])]
+    assert fits("VolumeBinding", objects, pod_with("data")) == {"old"}
+    taken_over = [make_csi_node(name, "kubernetes.io/aws-ebs") for name in ("old", "new")]
+    assert fits("VolumeBinding", [*objects, *taken_over], pod_with("data")) == {"new"}
+
+
+def test_an_in_tree_volume_without_a_successors_form_is_an_error_where_the_successor_is_at_work():
+    bad = make_volume("v", source={"awsElasticBlockStore": {"volumeID": "aws://z1/disk"}})
+    objects = [*EBS_NODES[:1], make_claim("data", "v"), bad]
+    assert isinstance(decide("VolumeBinding", objects, pod_with("data")), Placement)
+    diagnosis = decide("VolumeBinding", [*objects, make_csi_node("old", "kubernetes.io/aws-ebs")], pod_with("data"))
+    assert 'running "VolumeBinding" filter plugin: could not translate pv' in diagnosis.message
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "field"),
+    [
+        ({"bindTimeoutSeconds": -1}, "bindTimeoutSeconds"),
+        ({"bindTimeoutSeconds": "5s"}, "bindTimeoutSeconds"),
+        ({"shape": [{"utilization": 0, "score": 0}]}, "shape"),
+        ({"bindTimeout": 5}, "bindTimeout"),
+    ],
+)
+def test_an_argument_that_makes_no_sense_is_refused_with_its_field(args, field):
+    with pytest.raises(BadArgument) as refusal:
+        make_plugin("VolumeBinding", args, "filter")
+    assert refusal.value.field == field
+
+
+def test_pods_wait_ten_minutes_for_their_volumes_unless_told_otherwise():
+    assert make_plugin("VolumeBinding", {}, "filter").bind_timeout_seconds == 600
+    assert make_plugin("VolumeBinding", {"bindTimeoutSeconds": 5, "shape": None}, "filter").bind_timeout_seconds == 5
+
+
+def test_volumes_do_not_score():
+    state = state_of([*NODES, make_claim("data"), LOCAL, make_volume("v")])
+    assert not make_plugin("VolumeBinding", {}, "score").pre_score(
+        Query(parse_pod(pod_with("data")), state.table), state
+    )
+    assert (
+        make_plugin("VolumeBinding", {}, "filter").pre_filter(Query(parse_pod(make_pod("p")), state.table), state).skip
+    )
