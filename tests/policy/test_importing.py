@@ -89,7 +89,13 @@ class TestPluginsAndWeights:
         enabled = {**dict.fromkeys(MULTI_POINT_MINIMUM), "NodeResourcesFit": 5, "NodeName": None}
         policy = policy_of(make_profile(multiPoint=plugin_set(enabled, disabled="*")))
         assert weights_of(policy) == {"NodeResourcesFit": 5}
-        assert filters_of(policy) == ["NodeName", "NodeResourcesFit"]
+        assert filters_of(policy) == ["NodeResourcesFit", "NodeName"]
+
+    def test_another_order_of_filters_is_kept(self) -> None:
+        policy = policy_of(make_profile(filter=plugin_set(["NodePorts"])))
+        others = [name for name in filters_of(BUILT_IN) if name != "NodePorts"]
+        assert filters_of(policy) == ["NodePorts", *others]
+        assert "predicateOrder" not in imported(make_profile()).manifests[0]["spec"]  # type: ignore[operator]
 
     def test_a_plugin_disabled_at_multi_point_is_off_everywhere(self) -> None:
         policy = policy_of(make_profile(multiPoint=plugin_set(disabled=["InterPodAffinity"])))
@@ -237,11 +243,6 @@ class TestWhatHasNoCounterpart:
     def test_it_is_a_warning_that_names_the_field(self, profile: dict[str, Any], expected: str) -> None:
         assert texts(imported(profile)) == [expected]
 
-    def test_another_order_of_filters_is_told_and_the_default_order_kept(self) -> None:
-        result = imported(make_profile(filter=plugin_set(["NodePorts"])))
-        assert [problem.field for problem in result.problems] == ["profiles[0].plugins.filter"]
-        assert result.manifests == imported().manifests
-
     def test_settings_beside_the_profiles_are_told(self) -> None:
         result = imported(
             extenders=[{"urlPrefix": "http://x"}], podMaxBackoffSeconds=60, leaderElection={"leaderElect": True}
@@ -320,12 +321,6 @@ class TestWhatIsWrongWithAConfiguration:
         assert texts(imported(make_profile(None), make_profile("a"))) == [
             "error: profiles[0].schedulerName: is required"
         ]
-
-    def test_a_legacy_policy_file_is_refused_in_words(self) -> None:
-        result = import_configuration({"apiVersion": "v1", "kind": "Policy", "predicates": []})
-        assert result.manifests == []
-        assert [problem.field for problem in result.errors] == ["kind"]
-        assert "cannot be imported" in result.errors[0].message
 
     @pytest.mark.parametrize("version", ["v1beta2", "v2", ""])
     def test_a_version_that_is_not_read_is_refused(self, version: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from berth.engine.pipeline import TieBreak
-from berth.policy import BUILT_IN, PolicyBook, load_policy
+from berth.policy import BUILT_IN, PolicyBook, entries, load_policy
 from berth.policy import schema as code
 from berth.policy.status import MESSAGE_MAX_LENGTH
 from policy.builders import make_policy
@@ -49,17 +49,19 @@ class TestTheDefinition:
         assert fields_of(SCHEMA)[path]["description"].endswith(".")
 
     def test_it_has_the_fields_that_the_code_knows(self) -> None:
-        assert set(SPEC) == set(code._SPEC_FIELDS)
-        assert set(SPEC["predicates"]["items"]["properties"]) == set(code._ENTRY_FIELDS["filter"])
-        assert set(SPEC["priorities"]["items"]["properties"]) == set(code._ENTRY_FIELDS["score"])
+        assert set(SPEC) == set(code.SPEC_FIELDS)
+        assert set(SPEC["predicates"]["items"]["properties"]) == set(entries.ENTRY_FIELDS["filter"])
+        assert set(SPEC["priorities"]["items"]["properties"]) == set(entries.ENTRY_FIELDS["score"])
 
     def test_its_bounds_are_those_of_the_code(self) -> None:
         weight = SPEC["priorities"]["items"]["properties"]["weight"]
-        assert (weight["minimum"], weight["maximum"]) == (1, code.WEIGHT_MAX)
+        assert (weight["minimum"], weight["maximum"]) == (1, entries.WEIGHT_MAX)
         assert SPEC["schedulerName"]["maxLength"] == code.SCHEDULER_NAME_MAX_LENGTH
-        for entries in (SPEC["predicates"], SPEC["priorities"]):
-            assert entries["maxItems"] == code.ENTRIES_MAX
-            assert entries["items"]["properties"]["name"]["maxLength"] == code.PLUGIN_NAME_MAX_LENGTH
+        for listed in (SPEC["predicates"], SPEC["priorities"], SPEC["predicateOrder"]):
+            assert listed["maxItems"] == entries.ENTRIES_MAX
+        for listed in (SPEC["predicates"], SPEC["priorities"]):
+            fields = listed["items"]["properties"]
+            assert fields["name"]["maxLength"] == fields["plugin"]["maxLength"] == entries.PLUGIN_NAME_MAX_LENGTH
         assert SPEC["tieBreak"]["enum"] == [choice.value for choice in TieBreak]
         assert SPEC["tieBreak"]["default"] == BUILT_IN.tie_break.value
 

@@ -24,8 +24,6 @@ def vectors() -> dict[str, tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Each distinct configuration with the verdicts on it: most vectors share the default."""
     by_configuration: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
     for vector in read_vectors():
-        if vector["config"]["kind"] == "Policy":
-            continue
         key = json.dumps(vector["config"], sort_keys=True)
         by_configuration.setdefault(key, (vector["config"], []))[1].append(vector["expect"])
     return by_configuration

@@ -12,8 +12,9 @@ from typing import TypeVar
 from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import BadArgument, Plugin
 from berth.engine.registry import UnknownPlugin, make_plugin
+from berth.policy.entries import Point
 from berth.policy.records import Policy, PolicyError, Predicate, Priority, Problem
-from berth.policy.schema import Point, examine
+from berth.policy.schema import examine
 
 E = TypeVar("E", Predicate, Priority)
 
@@ -54,9 +55,9 @@ def _build(policy: Policy) -> tuple[Pipeline, list[Problem]]:
 def _plugins(entries: Iterable[E], point: Point, refuse: Callable[[Problem], None]) -> Iterator[tuple[E, Plugin]]:
     for entry in entries:
         try:
-            yield entry, make_plugin(entry.name, entry.args, point)
+            yield entry, make_plugin(entry.plugin, entry.args, point, entry.name)
         except UnknownPlugin:
-            refuse(Problem(f"{_origin(entry)}.name", f'"{entry.name}" is not a plugin'))
+            refuse(Problem(f"{_origin(entry)}.name", f'"{entry.plugin}" is not a plugin'))
         except BadArgument as error:
             refuse(Problem(_argument(entry, error.field), error.problem))
 

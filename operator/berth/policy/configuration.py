@@ -11,8 +11,8 @@ from typing import Literal
 from berth.engine.plugin import BadArgument
 from berth.engine.registry import UnknownPlugin, make_plugin
 from berth.policy.defaults import KUBERNETES_VERSION, POINTS
+from berth.policy.entries import WEIGHT_MAX, Point
 from berth.policy.profiles import ALL, EXTENSION_POINTS, MULTI, Enabled, Expansion, PluginSet
-from berth.policy.schema import WEIGHT_MAX, Point
 from berth.policy.wording import show
 
 Severity = Literal["error", "warning"]

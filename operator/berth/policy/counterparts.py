@@ -1,14 +1,14 @@
 """What a profile of kube-scheduler says that a SchedulingPolicy cannot: a warning for each, that names the field.
 
 In a policy a plugin filters or not, and scores or not; what prepares its filter (preFilter) and what follows from it
-(reserve, preBind) comes with it. A profile may take these apart. It may also order plugins anew, and switch off what
-Berth always does. None of this can be written down, so it is told.
+(reserve, preBind) comes with it. A profile may take these apart. It may also switch off what Berth always does. None of
+this can be written down, so it is told.
 """
 
 from collections.abc import Mapping
 
 from berth.policy.configuration import Profile
-from berth.policy.defaults import DEFAULT_PREDICATES, POINTS
+from berth.policy.defaults import POINTS
 from berth.policy.profiles import ALL, EXTENSION_POINTS, MULTI, Expansion, PluginSet
 
 # What a plugin does at these points goes with its filter or its score, and cannot be had without.
@@ -22,7 +22,6 @@ _ALWAYS = {
 
 def check_counterparts(profile: Profile, sets: Mapping[str, PluginSet], expansion: Expansion) -> None:
     _check_required(profile, expansion)
-    _check_order(profile, expansion)
     for name, points in POINTS.items():
         for point in EXTENSION_POINTS:  # in a fixed order, so that the same configuration reads the same every time
             if point in points:
@@ -35,16 +34,6 @@ def _check_required(profile: Profile, expansion: Expansion) -> None:
         profile.notes.error(f"{where}.queueSort", "kube-scheduler needs exactly one plugin here: PrioritySort")
     if not expansion.plugins["bind"]:
         profile.notes.error(f"{where}.bind", "kube-scheduler needs a plugin here: DefaultBinder")
-
-
-def _check_order(profile: Profile, expansion: Expansion) -> None:
-    base = [entry.name for entry in DEFAULT_PREDICATES if expansion.runs(entry.name, "filter")]
-    if base != [name for name in expansion.plugins["filter"] if name in base]:
-        profile.notes.warn(
-            f"{profile.where}.plugins.filter",
-            "the order has no counterpart: predicates keep the default order, so a node that several refuse may be "
-            "counted under another reason; which nodes fit is the same",
-        )
 
 
 def _check_point(profile: Profile, sets: Mapping[str, PluginSet], expansion: Expansion, name: str, point: str) -> None:

@@ -9,11 +9,14 @@ their weights. A weight of None means 1, as everywhere in a kube-scheduler confi
 `POINTS` says at which extension points each plugin of kube-scheduler serves. It also knows plugins that are off by
 default and those that neither filter nor score, because the import of configurations has to tell "nothing to do for
 us" from "no such plugin".
+
+`PREDICATE_ORDER` is the order in which predicates run, whichever of them a policy has.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from berth.engine.legacy.node_prefer_avoid_pods import DEFAULT_WEIGHT
 from berth.policy.records import Policy, Predicate, Priority
 
 KUBERNETES_VERSION = "1.36"
@@ -79,6 +82,39 @@ DEFAULT_PREDICATES: tuple[Predicate, ...] = tuple(
 DEFAULT_PRIORITIES: tuple[Priority, ...] = tuple(
     Priority(name, weight or 1) for name, weight in MULTI_POINT if "score" in POINTS[name]
 )
+
+# Today's plugins in today's order; those that Kubernetes has dropped where v1.17 ran them (v1.11 those on node
+# conditions), next to the neighbours that are still there.
+PREDICATE_ORDER: tuple[str, ...] = (
+    "CheckNodeCondition",
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "PodToleratesNodeNoExecuteTaints",
+    "CheckNodeLabelPresence",
+    "CheckServiceAffinity",
+    "MaxEBSVolumeCount",
+    "MaxGCEPDVolumeCount",
+    "NodeVolumeLimits",
+    "MaxAzureDiskVolumeCount",
+    "MaxCinderVolumeCount",
+    "VolumeBinding",
+    "VolumeZone",
+    "CheckNodeMemoryPressure",
+    "CheckNodePIDPressure",
+    "CheckNodeDiskPressure",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "DynamicResources",
+    "NodeDeclaredFeatures",
+)
+
+# What priorities weigh that are not in the default profile; any other weighs 1.
+OWN_WEIGHTS: Mapping[str, int] = MappingProxyType({"NodePreferAvoidPodsPriority": DEFAULT_WEIGHT})
 
 # What decides for schedulerName "berth" while no policy claims that name.
 BUILT_IN = Policy(

@@ -1,10 +1,9 @@
-"""From a KubeSchedulerConfiguration to SchedulingPolicy manifests, one for each profile.
+"""From a KubeSchedulerConfiguration to SchedulingPolicy manifests, one for each profile; or from an old Policy file.
 
 The way of a profile: its plugin sets are read and checked, expanded as kube-scheduler expands them (`profiles`), and
 what then filters and scores, with weights and arguments, is written down as the difference from the default profile,
-which is what a SchedulingPolicy states. Reading such a manifest gives the same plugins, weights and arguments again.
-Their order is that of the default profile: it has no say in which node is chosen, only in which reason a node is
-counted under.
+which is what a SchedulingPolicy states. Reading such a manifest gives the same plugins, weights and arguments again,
+and the same order of filters. Policy files go through `old_policies`.
 
 Nothing is dropped in silence. What has no counterpart in a policy becomes an `ImportProblem` that names the field, a
 warning: the manifests are what can be said. A configuration that is wrong in itself gives errors; then the manifests
@@ -30,7 +29,9 @@ from berth.policy.configuration import (
     read_plugin_sets,
 )
 from berth.policy.counterparts import check_counterparts
-from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES
+from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES, PREDICATE_ORDER
+from berth.policy.old_policies import VERSION as OLD_VERSION
+from berth.policy.old_policies import import_old_policy
 from berth.policy.profiles import Expansion, expand_profile
 from berth.policy.schema import API_VERSION, KIND, SCHEDULER_NAME_MAX_LENGTH
 from berth.policy.wording import show
@@ -68,8 +69,10 @@ class Imported(NamedTuple):
 
 
 def import_configuration(configuration: Mapping[str, object]) -> Imported:
-    """The profiles of a KubeSchedulerConfiguration as SchedulingPolicy manifests, and what they do not carry over."""
+    """A KubeSchedulerConfiguration or Policy as SchedulingPolicy manifests, and what they do not carry over."""
     notes = Notes()
+    if configuration.get("kind") == "Policy":
+        return _import_old(configuration, notes)
     if not _check_type(configuration, notes):
         return Imported([], notes.all())
     _check_other_fields(configuration, notes)
@@ -82,19 +85,23 @@ def import_configuration(configuration: Mapping[str, object]) -> Imported:
     return Imported(manifests, notes.all())
 
 
+def _import_old(policy: Mapping[str, object], notes: Notes) -> Imported:
+    if policy.get("apiVersion") != OLD_VERSION:
+        notes.error("apiVersion", f"{show(policy.get('apiVersion'))} is not {OLD_VERSION}")
+        return Imported([], notes.all())
+    spec = {"schedulerName": DEFAULT_SCHEDULER_NAME, **import_old_policy(policy, notes)}
+    manifests: list[Manifest] = [{"apiVersion": API_VERSION, "kind": KIND, "metadata": {}, "spec": spec}]
+    _give_names(manifests)
+    return Imported(manifests, notes.all())
+
+
 # --- the configuration as a whole
 
 
 def _check_type(configuration: Mapping[str, object], notes: Notes) -> bool:
     kind, version = configuration.get("kind"), configuration.get("apiVersion")
-    if kind == "Policy":
-        notes.error(
-            "kind",
-            "a scheduler Policy file, gone with Kubernetes 1.23, cannot be imported: say it as a "
-            "KubeSchedulerConfiguration or write the SchedulingPolicy by hand",
-        )
-    elif kind != "KubeSchedulerConfiguration":
-        notes.error("kind", f"{show(kind)} is not KubeSchedulerConfiguration")
+    if kind != "KubeSchedulerConfiguration":
+        notes.error("kind", f"{show(kind)} is not KubeSchedulerConfiguration or Policy")
     elif version not in VERSIONS:
         notes.error("apiVersion", f"{show(version)} is not one of {', '.join(VERSIONS)}")
     else:
@@ -168,6 +175,9 @@ def _import_profile(profile: Profile, scheduler_name: str) -> Manifest:
     spec: dict[str, object] = {"schedulerName": scheduler_name}
     if predicates := _predicates(expansion, args):
         spec["predicates"] = predicates
+    running = list(expansion.plugins["filter"])
+    if running != sorted(running, key=PREDICATE_ORDER.index):
+        spec["predicateOrder"] = running
     if priorities := _priorities(expansion, args):
         spec["priorities"] = priorities
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {}, "spec": spec}

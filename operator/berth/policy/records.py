@@ -1,7 +1,8 @@
 """What a SchedulingPolicy is once it has been read: frozen records, and the error that lists what is wrong with one.
 
 A `Policy` is *resolved*: the default profile with the manifest's differences applied, disabled entries dropped. Two
-manifests that mean the same give equal policies but for name, uid and generation. Each entry remembers the field of
+manifests that mean the same give equal policies but for name, uid and generation. Predicates are in the order in which
+they run. Each entry remembers the field of
 the manifest that it came from, so that a problem found later (an argument that a plugin refuses) can still name it.
 
 Nothing here reads manifests (`schema`) or builds plugins (`compile`).
@@ -22,11 +23,15 @@ def _no_args() -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A plugin that says which nodes a pod fits on."""
+    """A plugin that says which nodes a pod fits on; `plugin` is which, where the name does not say it."""
 
     name: str
     args: Mapping[str, object] = field(default_factory=_no_args)
     origin: str = field(default="", compare=False)  # "spec.predicates[2]"; empty for an entry of the default profile
+    plugin: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plugin", self.plugin or self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,10 @@ class Priority:
     weight: int = 1
     args: Mapping[str, object] = field(default_factory=_no_args)
     origin: str = field(default="", compare=False)
+    plugin: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plugin", self.plugin or self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,32 @@
+"""Arguments of the old plugins: labels and flags."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from berth.engine.allocation import require_list
+from berth.engine.plugin import BadArgument
+
+
+def require_label(args: Mapping[str, Any], field: str) -> str:
+    label = args.get(field)
+    if not isinstance(label, str) or not label:
+        raise BadArgument(field, "is required: the key of a node label" if label is None else "must be a label's key")
+    return label
+
+
+def require_labels(args: Mapping[str, Any], field: str) -> tuple[str, ...]:
+    """Keys of labels, each once; an empty list asks for nothing."""
+    if field not in args:
+        raise BadArgument(field, "is required: keys of node labels")
+    labels = require_list(args[field], field)
+    for index, label in enumerate(labels):
+        if not isinstance(label, str) or not label:
+            raise BadArgument(f"{field}[{index}]", "must be a label's key")
+    return tuple(dict.fromkeys(labels))
+
+
+def require_flag(args: Mapping[str, Any], field: str) -> bool:
+    flag = args.get(field, False)
+    if not isinstance(flag, bool):
+        raise BadArgument(field, "must be true or false")
+    return flag

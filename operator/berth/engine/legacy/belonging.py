@@ -1,0 +1,27 @@
+"""Which pods belong together in the eyes of the old priorities: those that the same services and owners select.
+
+An owner counts because its selector matches the pod, whoever the pod says it belongs to.
+"""
+
+from berth.engine.counts import PodMatch, RowCounts
+from berth.engine.state import State
+from berth.model import LabelSelector, Pod, selector_from_labels
+
+
+def service_matches(pod: Pod, state: State) -> tuple[PodMatch, ...]:
+    """One match for each service that selects the pod."""
+    return tuple(_match(pod, selector_from_labels(service.selector)) for service in state.services_of(pod))
+
+
+def owner_matches(pod: Pod, state: State) -> tuple[PodMatch, ...]:
+    """One match for each ReplicationController, ReplicaSet and StatefulSet that selects the pod."""
+    return tuple(_match(pod, selector) for selector in sorted(set(state.owners.selectors_of(pod)), key=repr))
+
+
+def count_pods(matches: tuple[PodMatch, ...], state: State) -> RowCounts | None:
+    """The pods that meet all of the matches, those that are being deleted left out; None without any match."""
+    return state.table.counts.of(matches, terminating=False) if matches else None
+
+
+def _match(pod: Pod, selector: LabelSelector) -> PodMatch:
+    return PodMatch(selector, frozenset((pod.namespace,)))

@@ -1,0 +1,39 @@
+"""CheckNodeLabelPresence: nodes must have all of some labels, or none of them, whatever the values.
+
+Arguments: labels (keys), presence (true: the node must have each; false, the default: it must have none).
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from berth.engine.events import Event
+from berth.engine.legacy.arguments import require_flag, require_labels
+from berth.engine.plugin import Plugin, Query, refuse_unknown
+from berth.engine.state import State
+from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
+from berth.model import Pod
+
+REASON = "node(s) didn't have the requested labels"
+
+
+class CheckNodeLabelPresence(Plugin):
+    name = "CheckNodeLabelPresence"
+    filters = True
+    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_LABELS})
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        refuse_unknown(args, "labels", "presence")
+        self._labels = require_labels(args, "labels")
+        self._presence = require_flag(args, "presence")
+
+    def static_key(self, pod: Pod) -> Hashable:
+        return ()
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        wrong = np.zeros(state.table.capacity, dtype=np.bool_)
+        for label in self._labels:
+            ids, _ = state.table.label(label)
+            wrong |= (ids >= 0) != self._presence
+        return refuse_where(wrong[rows], Code.UNSCHEDULABLE, REASON)

@@ -1,0 +1,81 @@
+"""CheckServiceAffinity: the pods of a service stay on nodes that agree in some labels, such as a region.
+
+What a node's labels must be comes from the pod's own nodeSelector; a label that it leaves open is that of the node
+which holds a pod like this one already: of the same namespace, with all of its labels. The first such node by name
+counts.
+Without a service that selects the pod, or such a node, or where that node has no such label, the label stays open.
+
+Arguments: labels (keys).
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from berth.engine.counts import PodMatch
+from berth.engine.events import Event
+from berth.engine.legacy.arguments import require_labels
+from berth.engine.plugin import Plugin, Query, refuse_unknown
+from berth.engine.selection import match_label
+from berth.engine.state import State
+from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, refuse_where
+from berth.model import Node, Pod, Requirement, selector_from_labels
+
+REASON = "node(s) didn't match service affinity"
+
+
+class CheckServiceAffinity(Plugin):
+    name = "CheckServiceAffinity"
+    filters = True
+    node_local = False
+    reads_pods = True
+    wakes_on = frozenset(
+        {
+            Event.NODE_ADDED,
+            Event.NODE_REMOVED,
+            Event.NODE_LABELS,
+            Event.POD_ASSIGNED,
+            Event.POD_REMOVED,
+            Event.POD_LABELS,
+            Event.SERVICE,
+        }
+    )
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        refuse_unknown(args, "labels")
+        self._labels = require_labels(args, "labels")
+
+    def basis(self, query: Query, state: State) -> Hashable:
+        return self._required(query.pod, state)
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        matched = np.ones(state.table.capacity, dtype=np.bool_)
+        for requirement in self._required(query.pod, state):
+            matched &= match_label(state.table, requirement)
+        return refuse_where(~matched[rows], Code.UNSCHEDULABLE, REASON)
+
+    def watched(self, query: Query, state: State) -> BoolColumn:
+        return _pods_alike(query.pod, state) > 0
+
+    def _required(self, pod: Pod, state: State) -> tuple[Requirement, ...]:
+        """The labels that a node must have, with their values."""
+        wanted = {label: value for label, value in (pod.node_selector or {}).items() if label in self._labels}
+        if len(wanted) < len(self._labels) and any(state.services_of(pod)):
+            example = _node_of_its_like(pod, state)
+            found = {} if example is None else example.labels
+            wanted = {label: found[label] for label in self._labels if label in found} | wanted
+        return tuple(Requirement(label, "In", (wanted[label],)) for label in self._labels if label in wanted)
+
+
+def _node_of_its_like(pod: Pod, state: State) -> Node | None:
+    table = state.table
+    by_name = table.rows_by_name
+    holding = np.flatnonzero(_pods_alike(pod, state)[by_name])
+    return table.node(table.name(int(by_name[holding[0]]))) if len(holding) else None
+
+
+def _pods_alike(pod: Pod, state: State) -> Int64Column:
+    """int64[all rows]"""
+    alike = PodMatch(selector_from_labels(pod.labels), frozenset((pod.namespace,)))
+    return state.table.counts.of((alike,)).column()

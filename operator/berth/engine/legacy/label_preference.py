@@ -1,0 +1,33 @@
+"""LabelPreference: 100 for nodes that have a label, or for those that have it not; 0 for the others.
+
+Arguments: label (its key), presence (true: having it is liked; false, the default: not having it is).
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from berth.engine.legacy.arguments import require_flag, require_label
+from berth.engine.plugin import MAX_SCORE, Plugin, Query, refuse_unknown
+from berth.engine.state import State
+from berth.engine.verdict import Int64Column, Rows
+from berth.model import Pod
+
+
+class LabelPreference(Plugin):
+    name = "LabelPreference"
+    scores = True
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        refuse_unknown(args, "label", "presence")
+        self._label = require_label(args, "label")
+        self._presence = require_flag(args, "presence")
+
+    def static_key(self, pod: Pod) -> Hashable:
+        return ()
+
+    def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
+        ids, _ = state.table.label(self._label)
+        liked = (ids[rows] >= 0) == self._presence
+        return np.where(liked, np.int64(MAX_SCORE), np.int64(0))

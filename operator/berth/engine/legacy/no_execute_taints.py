@@ -1,0 +1,35 @@
+"""PodToleratesNodeNoExecuteTaints: a node's NoExecute taints must all be tolerated; its other taints do not matter.
+
+Judged once a distinct set of taints, then taken by row.
+"""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from berth.engine.events import Event
+from berth.engine.plugin import Plugin, Query
+from berth.engine.state import State
+from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
+from berth.model import Pod, Taint, Toleration
+
+REASON = "node(s) had taints that the pod didn't tolerate"
+EFFECT = "NoExecute"
+
+
+class PodToleratesNodeNoExecuteTaints(Plugin):
+    name = "PodToleratesNodeNoExecuteTaints"
+    filters = True
+    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
+
+    def static_key(self, pod: Pod) -> Hashable:
+        return pod.tolerations
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        table, tolerations = state.table, query.pod.tolerations
+        refused = np.array([_refuses(taints, tolerations) for taints in table.taints_of], dtype=np.bool_)
+        return refuse_where(refused[table.taint_sets[rows]], Code.UNSCHEDULABLE, REASON)
+
+
+def _refuses(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> bool:
+    return any(taint.effect == EFFECT and not any(t.tolerates(taint) for t in tolerations) for taint in taints)

@@ -1,0 +1,109 @@
+"""The predicates on node conditions, from before conditions became taints; as kube-scheduler 1.11 had them.
+
+CheckNodeCondition        refuses nodes whose Ready is not True, whose OutOfDisk or NetworkUnavailable is not False, or
+                          which are cordoned, with every reason that applies; what a node does not report is fine
+CheckNodeMemoryPressure   keeps best-effort pods off nodes whose MemoryPressure is True
+CheckNodeDiskPressure     keeps all pods off nodes whose DiskPressure is True
+CheckNodePIDPressure      keeps all pods off nodes whose PIDPressure is True
+
+No toleration helps, and neither does removing pods. Each distinct value of a condition is judged once, then taken by
+row.
+"""
+
+from collections.abc import Callable, Hashable
+from itertools import compress
+from typing import ClassVar
+
+import numpy as np
+
+from berth.engine.events import Event
+from berth.engine.plugin import Plugin, Query
+from berth.engine.state import State
+from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, PreFilter, Rows, Verdicts, refuse_where
+from berth.model import Node, Pod
+
+REASON_NOT_READY = "node(s) were not ready"
+REASON_OUT_OF_DISK = "node(s) were out of disk space"
+REASON_NETWORK = "node(s) had unavailable network"
+REASON_CORDONED = "node(s) were unschedulable"
+REASON_MEMORY = "node(s) had memory pressure"
+REASON_DISK = "node(s) had disk pressure"
+REASON_PID = "node(s) had pid pressure"
+_REASONS = (REASON_NOT_READY, REASON_OUT_OF_DISK, REASON_NETWORK, REASON_CORDONED)
+
+
+class CheckNodeCondition(Plugin):
+    name = "CheckNodeCondition"
+    filters = True
+    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_OTHER, Event.NODE_TAINTS})
+
+    def static_key(self, pod: Pod) -> Hashable:
+        return ()
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        wrong = (
+            _where(state, rows, "Ready", lambda status: status != "True"),
+            _where(state, rows, "OutOfDisk", lambda status: status != "False"),
+            _where(state, rows, "NetworkUnavailable", lambda status: status != "False"),
+            state.table.unschedulable[rows],
+        )
+        causes = np.zeros(len(wrong[0]), dtype=np.int64)
+        for bit, column in enumerate(wrong):
+            causes |= column.astype(np.int64) << bit
+        codes = (causes > 0).astype(np.int8) * np.int8(Code.UNRESOLVABLE)
+        return Verdicts(codes, causes, _describe)
+
+
+def _describe(cause: int) -> tuple[str, ...]:
+    return tuple(compress(_REASONS, (cause >> bit & 1 for bit in range(len(_REASONS)))))
+
+
+class _CheckPressure(Plugin):
+    """Refuses nodes that report a condition as True."""
+
+    condition: ClassVar[str]
+    reason: ClassVar[str]
+    filters = True
+    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_OTHER})
+
+    def static_key(self, pod: Pod) -> Hashable:
+        return ()
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        under_pressure = _where(state, rows, self.condition, lambda status: status == "True")
+        return refuse_where(under_pressure, Code.UNRESOLVABLE, self.reason)
+
+
+class CheckNodeMemoryPressure(_CheckPressure):
+    name = "CheckNodeMemoryPressure"
+    condition = "MemoryPressure"
+    reason = REASON_MEMORY
+
+    def concerns(self, pod: Pod) -> bool:
+        return pod.best_effort
+
+    def pre_filter(self, query: Query, state: State) -> PreFilter:
+        return PROCEED if query.pod.best_effort else SKIP
+
+
+class CheckNodeDiskPressure(_CheckPressure):
+    name = "CheckNodeDiskPressure"
+    condition = "DiskPressure"
+    reason = REASON_DISK
+
+
+class CheckNodePIDPressure(_CheckPressure):
+    name = "CheckNodePIDPressure"
+    condition = "PIDPressure"
+    reason = REASON_PID
+
+
+def _where(state: State, rows: Rows, condition: str, holds: Callable[[Hashable], bool]) -> BoolColumn:
+    """bool[rows]: nodes that report the condition with such a status."""
+
+    def read(node: Node) -> str | None:
+        return node.conditions.get(condition)
+
+    fact = state.table.fact(f"condition {condition}", read)
+    wrong = [value is not None and holds(value) for value in fact.values]
+    return np.array(wrong, dtype=np.bool_)[fact.ids[rows]]

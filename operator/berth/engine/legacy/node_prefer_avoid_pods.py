@@ -1,0 +1,59 @@
+"""NodePreferAvoidPodsPriority: 0 for nodes that ask to be spared the pods of its controller, 100 for the others.
+
+A node asks with the annotation scheduler.alpha.kubernetes.io/preferAvoidPods, which lists controllers by kind and UID.
+Only ReplicationControllers and ReplicaSets are looked for; an annotation that cannot be read asks for nothing. Weighs
+10000 unless the policy says otherwise, so that it outdoes all other priorities together.
+
+Each distinct annotation is read once, then taken by row.
+"""
+
+import json
+from collections.abc import Hashable
+from functools import lru_cache
+
+import numpy as np
+
+from berth.engine.plugin import MAX_SCORE, Plugin, Query
+from berth.engine.state import State
+from berth.engine.table import PREFER_AVOID_PODS
+from berth.engine.verdict import Int64Column, Rows
+from berth.model import Node, Pod
+
+DEFAULT_WEIGHT = 10000
+KINDS = ("ReplicationController", "ReplicaSet")
+
+
+class NodePreferAvoidPodsPriority(Plugin):
+    name = "NodePreferAvoidPodsPriority"
+    scores = True
+
+    def static_key(self, pod: Pod) -> Hashable:
+        return _controller(pod) or ()
+
+    def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
+        controller = _controller(query.pod)
+        fact = state.table.fact(f"annotation {PREFER_AVOID_PODS}", _annotation)
+        scores = [0 if controller and controller in avoided(value) else MAX_SCORE for value in fact.values]
+        return np.array(scores, dtype=np.int64)[fact.ids[rows]]
+
+
+def _controller(pod: Pod) -> tuple[str, str] | None:
+    controller = pod.controller
+    return (controller.kind, controller.uid) if controller and controller.kind in KINDS else None
+
+
+def _annotation(node: Node) -> str | None:
+    return node.annotations.get(PREFER_AVOID_PODS) or None
+
+
+@lru_cache(maxsize=4096)
+def avoided(annotation: Hashable) -> frozenset[tuple[str, str]]:
+    """(kind, UID) of the controllers that an annotation lists; None lists none."""
+    if not isinstance(annotation, str):
+        return frozenset()
+    try:
+        listed = json.loads(annotation)["preferAvoidPods"] or []
+        controllers = [(item.get("podSignature") or {}).get("podController") or {} for item in listed]
+        return frozenset((str(owner.get("kind", "")), str(owner.get("uid", ""))) for owner in controllers)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return frozenset()

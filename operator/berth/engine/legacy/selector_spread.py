@@ -1,0 +1,94 @@
+"""SelectorSpreadPriority and ServiceSpreadingPriority: spread the pods that belong together over nodes and zones.
+
+SelectorSpreadPriority     pods belong together that the same services, ReplicationControllers, ReplicaSets and
+                           StatefulSets select
+ServiceSpreadingPriority   the same, of services alone
+
+Over the feasible nodes, with c the pods that belong with this one on a node and z those in its zone:
+
+    by node = 100 * (max c - c) / max c        100 where no node has any
+    by zone = 100 * (max z - z) / max z
+    score   = by node / 3 + by zone * 2 / 3    cut to a whole number; by node alone for a node without a zone
+
+A zone is a node's region and zone together, by the labels failure-domain.beta.kubernetes.io/* or else
+topology.kubernetes.io/*. Pods that are being deleted do not count.
+"""
+
+from collections.abc import Hashable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.engine.counts import PodMatch
+from berth.engine.legacy.belonging import count_pods, owner_matches, service_matches
+from berth.engine.plugin import MAX_SCORE, Plugin, Query
+from berth.engine.state import State
+from berth.engine.table import NodeTable
+from berth.engine.verdict import Int64Column, Rows
+from berth.model import Pod
+
+ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+ZONE_WEIGHT = 2.0 / 3.0
+_FEW = 16
+
+
+class SelectorSpreadPriority(Plugin):
+    name = "SelectorSpreadPriority"
+    scores = True
+    node_local = False
+
+    def basis(self, query: Query, state: State) -> Hashable:
+        alike = count_pods(self._matches(query.pod, state), state)
+        return () if alike is None else (alike, alike.version)
+
+    def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
+        zones = zone_ids(state.table, rows)
+        alike = count_pods(self._matches(query.pod, state), state)
+        counts = np.zeros(len(zones)) if alike is None else alike.column()[rows].astype(np.float64)
+        scores = _few_is_good(counts, float(counts.max(initial=0)))
+        in_zone = zones >= 0
+        if in_zone.any():
+            sums = np.bincount(zones[in_zone], weights=counts[in_zone]).astype(np.float64)
+            by_zone = _few_is_good(sums[zones], float(sums.max()))
+            scores = np.where(in_zone, scores * (1.0 - ZONE_WEIGHT) + ZONE_WEIGHT * by_zone, scores)
+        return scores.astype(np.int64)
+
+    def _matches(self, pod: Pod, state: State) -> tuple[PodMatch, ...]:
+        return service_matches(pod, state) + owner_matches(pod, state)
+
+
+class ServiceSpreadingPriority(SelectorSpreadPriority):
+    name = "ServiceSpreadingPriority"
+
+    def _matches(self, pod: Pod, state: State) -> tuple[PodMatch, ...]:
+        return service_matches(pod, state)
+
+
+def _few_is_good(counts: NDArray[np.float64], highest: float) -> NDArray[np.float64]:
+    """100 for none, 0 for the highest. Floats in kube-scheduler's order, so that the cut falls where its does."""
+    if not highest:
+        return np.full(len(counts), float(MAX_SCORE))
+    return float(MAX_SCORE) * ((highest - counts) / highest)
+
+
+def zone_ids(table: NodeTable, rows: Rows) -> Int64Column:
+    """int64[rows]: a number for each zone, small as there are few of them; -1 for a node without one."""
+    zones, regions = _values(table, ZONE_LABELS, rows), _values(table, REGION_LABELS, rows)
+    ids: Int64Column = (regions + 1) * (zones.max(initial=-1) + 2) + zones
+    if ids.max(initial=-1) <= _FEW * (len(ids) + 1):
+        return ids
+    known, dense = np.unique(ids, return_inverse=True)
+    return np.asarray(dense - (known[0] == -1), dtype=np.int64)
+
+
+def _values(table: NodeTable, labels: tuple[str, str], rows: Rows) -> Int64Column:
+    """int64[rows]: a number for the value of the first of two labels that a node has; -1 for none, or an empty one."""
+    (old, old_values), (new, new_values) = table.label(labels[0]), table.label(labels[1])
+    numbers: dict[str, int] = {"": -1}
+    for value in (*old_values.ids, *new_values.ids):
+        numbers.setdefault(value, len(numbers) - 1)
+    old_numbers, new_numbers = (
+        np.array([*(numbers[value] for value in values.ids), -1], dtype=np.int64) for values in (old_values, new_values)
+    )
+    return np.where(old[rows] >= 0, old_numbers[old[rows]], new_numbers[new[rows]])
