@@ -1,0 +1,1 @@
+"""The plugins, one module a family, each on the shape of `reference.plugin`."""
