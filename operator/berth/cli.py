@@ -164,6 +164,16 @@ def _add_judge(commands: Any) -> None:
         help="seed of the order in which objects arrive and of choices (default: 0)",
     )
     judge.add_argument("-o", "--output", metavar="FILE", help="where the verdicts go (default: standard output)")
+    judge.add_argument(
+        "--summary",
+        action="store_true",
+        help='say on standard error what became of the cases, and which of them are not as they "expect"',
+    )
+    judge.add_argument(
+        "--nominated",
+        action="store_true",
+        help="count pods that are nominated to a node as if they were on it (the conformance oracle does not)",
+    )
     judge.set_defaults(command=_judge)
 
 
@@ -210,7 +220,8 @@ def _version(_: argparse.Namespace) -> int:
 def _judge(options: argparse.Namespace) -> int:
     try:
         with _output(options.output) as out:
-            return run_judge(options.file, out, options.seed)
+            summarise = sys.stderr if options.summary else None
+            return run_judge(options.file, out, options.seed, nominated=options.nominated, summarise=summarise)
     except OSError as error:
         return _complain(f"berth judge: {error}")
 

@@ -1,18 +1,26 @@
-"""`berth judge` as a command: every line gets an answer, whatever is in it."""
+"""`berth judge` as a command: every line gets an answer, whatever is in it, and a summary says what became of all."""
 
 import gzip
 import io
 import json
+from copy import deepcopy
 
 import pytest
 
 from berth.judge import judge_lines, run_judge
+from berth.judge.agreement import differences
 from conformance.cases import VECTORS, vectors
 from support.builders import make_node, make_pod
 
+DEFAULTS = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [{"schedulerName": "s"}],
+}
 
-def answer(case):
-    [verdict] = judge_lines([json.dumps(case)])
+
+def answer(case, **options):
+    [verdict] = judge_lines([json.dumps(case)], **options)
     return verdict
 
 
@@ -66,14 +74,92 @@ def test_a_packed_file_is_read_as_it_is(tmp_path):
     assert json.loads(out.getvalue())["id"] == "resources-public-0"
 
 
-def test_soft_wishes_of_the_pod_are_named_when_only_their_predicate_is_switched_off():
-    spread = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}]
-    off = {"filter": {"disabled": [{"name": "PodTopologySpread"}]}}
-    config = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"schedulerName": "s", "plugins": off}],
+def test_a_pod_that_needs_a_plugin_which_is_not_there_is_answered_with_its_name():
+    pod = make_pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])
+    verdict = answer({"id": "c", "config": DEFAULTS, "objects": [make_node("a")], "pod": pod})
+    assert "DynamicResources" in verdict["error"]
+
+
+# --- nominated pods and preemption -----------------------------------------------------------------------------------
+
+
+def crowded(*others):
+    objects = [make_node("a", cpu=2), make_node("b", cpu=2), make_pod("low", node="a", cpu=2, priority=1), *others]
+    return {"id": "c", "config": DEFAULTS, "objects": objects, "pod": make_pod("new", cpu=2, priority=10)}
+
+
+def test_nominated_pods_count_on_request():
+    case = crowded(make_pod("rival", cpu=2, priority=10, nominated="b"))
+    assert answer(case)["feasible"] == ["b"]
+    verdict = answer(case, nominated=True)
+    assert verdict["feasible"] == []
+    assert verdict["preemption"] == {
+        "candidates": {"a": {"victims": ["default/low"], "pdbViolations": 0}},
+        "selected": ["a"],
     }
-    pod = make_pod("p", topologySpreadConstraints=spread)
-    verdict = answer({"id": "c", "config": config, "objects": [make_node("a"), make_node("b")], "pod": pod})
-    assert "the spreading that the pod asks for is not scored yet (plugin PodTopologySpread)" in verdict["error"]
+
+
+def test_every_node_that_the_choice_can_fall_on_is_selected():
+    case = crowded(make_pod("other", node="b", cpu=2, priority=1), make_node("c", cpu=2, unschedulable=True))
+    assert answer(case)["preemption"]["selected"] == ["a", "b"]
+
+
+# --- the summary -----------------------------------------------------------------------------------------------------
+
+
+def summarised(tmp_path, *cases):
+    file, told = tmp_path / "cases", io.StringIO()
+    file.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    return run_judge(str(file), io.StringIO(), summarise=told), told.getvalue()
+
+
+def test_the_summary_counts_by_theme_what_is_as_expected(tmp_path):
+    cases = [*list(vectors("taints"))[:3], *list(vectors("ports"))[:2]]
+    code, told = summarised(tmp_path, *cases)
+    assert code == 0
+    assert told.startswith("5 cases in ")
+    assert "0 without a verdict; 5 of 5 as expected\n" in told
+    lines = [line.split() for line in told.splitlines()]
+    assert ["taints", "3", "3", "0", "3/3"] in lines
+    assert ["ports", "2", "2", "0", "2/2"] in lines
+
+
+def test_the_summary_shows_the_first_differences_and_errors(tmp_path):
+    different = deepcopy(next(vectors("taints")))
+    different["expect"]["feasible"] = ["elsewhere"]
+    code, told = summarised(tmp_path, different, a_case(id="odd-1", objects="many", expect=None))
+    assert code == 1
+    assert "1 without a verdict; 0 of 1 as expected" in told
+    assert "  taints-public-0: feasible: the oracle says ['elsewhere']" in told
+    assert "  odd-1: error: objects: must be a list" in told
+
+
+def test_without_anything_expected_nothing_is_compared(tmp_path):
+    code, told = summarised(tmp_path, a_case(expect=None))
+    assert code == 0
+    assert "expected\n" not in told.splitlines()[0]
+    assert ["c", "1", "1", "0", "-"] in [line.split() for line in told.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"feasible": ["x"]}, "feasible"),
+        ({"filter": {"NodePorts": {"n": {"code": "Unschedulable", "reasons": ["r"]}}}}, "filter"),
+        ({"preFilter": {"NodePorts": {"code": "Unschedulable"}}}, "preFilter"),
+        ({"score": {"ImageLocality": {"n": 3}}}, "score"),
+        ({"total": {"n": 3}}, "total"),
+        ({"best": ["n"]}, "best"),
+        ({"preemption": {"candidates": {"n": {"victims": ["a/b"]}}}}, "candidates"),
+        ({"preemption": {"selected": ["n"]}}, "selected"),
+        ({"error": "no"}, "error"),
+    ],
+)
+def test_a_difference_is_named(change, name):
+    assert [said.split(":")[0] for said in differences({}, change)] == [name]
+
+
+def test_what_makes_no_difference_is_not_named():
+    want = {"score": {"A": {"n": 0}}, "filter": {}, "preemption": {"candidates": {}, "selected": ["a", "b"]}}
+    got = {"preFilter": {"B": {"code": "Success", "nodes": ["n"]}}, "preemption": {"selected": ["b"]}}
+    assert list(differences(want, got)) == []

@@ -73,7 +73,7 @@ class Plugin:
     scores: ClassVar[bool] = False
     node_local: ClassVar[bool] = True
     reads_pods: ClassVar[bool] = False
-    wakes_on: ClassVar[frozenset[Event]] = frozenset()
+    wakes_on: frozenset[Event] = frozenset()
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         """Reads the arguments, or raises BadArgument."""

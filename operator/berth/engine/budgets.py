@@ -1,0 +1,77 @@
+"""Disruption budgets: which of the pods that would have to go are protected.
+
+A pod counts against every PodDisruptionBudget of its namespace whose selector matches it, unless the budget lists it as
+disrupted already. Pods are counted in the order of their importance; one is protected where a budget allows no more.
+A budget whose selector is missing or empty matches no pod, and a pod without labels matches no budget.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.engine.counts import LabelIndex
+from berth.engine.state import State
+from berth.engine.verdict import BoolColumn
+from berth.model import DisruptionBudget, Pod
+
+KIND = "PodDisruptionBudget"
+_KEPT_PODS = 100_000
+
+
+class Budgets:
+    """The budgets of one revision of the state."""
+
+    def __init__(self, state: State) -> None:
+        self._state, self._revision = state, state.revision(KIND)
+        self._budgets: list[DisruptionBudget] = [
+            budget for budget in state.objects[KIND].values() if budget.selector and budget.selector.requirements
+        ]
+        self._allowed = np.array([budget.disruptions_allowed for budget in self._budgets], dtype=np.int64)
+        self._by_namespace: dict[str, LabelIndex[int]] = {}
+        for number, budget in enumerate(self._budgets):
+            if budget.selector is not None:
+                self._by_namespace.setdefault(budget.namespace, LabelIndex()).add(number, [budget.selector])
+        self._known: dict[str, tuple[Mapping[str, str], tuple[int, ...]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._budgets)
+
+    def are_of(self, state: State) -> bool:
+        return self._state is state and self._revision == state.revision(KIND)
+
+    def protected(self, pods: Sequence[Pod], place: NDArray[np.intp]) -> BoolColumn:
+        """bool[pods]: which of them no budget lets go, where all of the same place (intp[pods]) go together.
+
+        Pods of one place are in the order of their importance.
+        """
+        found = np.zeros(len(pods), dtype=np.bool_)
+        pairs = [(index, number) for index, pod in enumerate(pods) for number in self._counting(pod)]
+        if not pairs:
+            return found
+        index, number = np.array(pairs, dtype=np.intp).T
+        together = place[index] * len(self._budgets) + number
+        order = np.argsort(together, kind="stable")
+        begins = np.flatnonzero(np.diff(together[order], prepend=-1))
+        before = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
+        found[index[order][before >= self._allowed[number[order]]]] = True
+        return found
+
+    def _counting(self, pod: Pod) -> tuple[int, ...]:
+        """The numbers of the budgets that the pod counts against; looked up once for each version of its labels."""
+        known = self._known.get(pod.uid)
+        if known is None or known[0] is not pod.labels:
+            if len(self._known) >= _KEPT_PODS:
+                self._known.clear()
+            known = self._known[pod.uid] = pod.labels, self._matching(pod)
+        return known[1]
+
+    def _matching(self, pod: Pod) -> tuple[int, ...]:
+        index = self._by_namespace.get(pod.namespace)
+        if index is None or not pod.labels:
+            return ()
+        return tuple(number for number in index.candidates(pod.labels) if self._counts(self._budgets[number], pod))
+
+    def _counts(self, budget: DisruptionBudget, pod: Pod) -> bool:
+        matches = budget.selector is not None and budget.selector.matches(pod.labels)
+        return matches and pod.name not in budget.disrupted_pods

@@ -1,0 +1,36 @@
+"""What is left of a filter plugin whose filter is switched off: what it says before any node is looked at.
+
+A profile of kube-scheduler may switch a plugin off at `filter` alone. It may still refuse a pod as a whole then, or
+leave it only some of the nodes; no single node is refused by it.
+"""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from berth.engine.plugin import Plugin, Query
+from berth.engine.state import State
+from berth.engine.verdict import PreFilter, Rows, Verdicts, row_count
+from berth.model import Pod
+
+
+class PreFilterOnly(Plugin):
+    filters = True
+
+    def __init__(self, plugin: Plugin) -> None:
+        self.name = plugin.name
+        self.wakes_on = plugin.wakes_on
+        self._plugin = plugin
+
+    def concerns(self, pod: Pod) -> bool:
+        return self._plugin.concerns(pod)
+
+    def basis(self, query: Query, state: State) -> Hashable | None:
+        return self._plugin.basis(query, state)
+
+    def pre_filter(self, query: Query, state: State) -> PreFilter:
+        return self._plugin.pre_filter(query, state)
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        nodes = row_count(rows)
+        return Verdicts(np.zeros(nodes, dtype=np.int8), np.zeros(nodes, dtype=np.int64), lambda cause: ())
