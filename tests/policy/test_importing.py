@@ -31,7 +31,7 @@ def weights_of(policy: Policy) -> dict[str, int]:
 
 
 def filters_of(policy: Policy) -> list[str]:
-    return [entry.name for entry in policy.predicates]
+    return [entry.name for entry in policy.predicates if not entry.pre_filter_only]
 
 
 def texts(result: Imported) -> list[str]:
@@ -96,6 +96,19 @@ class TestPluginsAndWeights:
         others = [name for name in filters_of(BUILT_IN) if name != "NodePorts"]
         assert filters_of(policy) == ["NodePorts", *others]
         assert "predicateOrder" not in imported(make_profile()).manifests[0]["spec"]  # type: ignore[operator]
+
+    def test_a_plugin_that_is_off_at_filter_alone_keeps_what_it_says_before_any_node_is_looked_at(self) -> None:
+        result = imported(make_profile(filter=plugin_set(disabled=["NodeName", "NodeAffinity"])))
+        assert texts(result) == []
+        assert result.manifests[0]["spec"]["predicates"] == [  # type: ignore[index]
+            {"name": "NodeName", "enabled": False},
+            {"name": "NodeAffinity", "preFilterOnly": True},
+        ]
+
+    def test_a_plugin_that_is_off_at_pre_filter_too_is_left_out(self) -> None:
+        off = plugin_set(disabled=["NodeAffinity"])
+        [manifest] = imported(make_profile(filter=off, preFilter=off)).manifests
+        assert manifest["spec"]["predicates"] == [{"name": "NodeAffinity", "enabled": False}]  # type: ignore[index]
 
     def test_a_plugin_disabled_at_multi_point_is_off_everywhere(self) -> None:
         policy = policy_of(make_profile(multiPoint=plugin_set(disabled=["InterPodAffinity"])))
@@ -208,11 +221,6 @@ class TestWhatHasNoCounterpart:
                 make_profile(preFilter=plugin_set(disabled=["NodePorts"])),
                 "warning: profiles[0].plugins.preFilter.disabled[0]: switching NodePorts off at preFilter has no "
                 "counterpart: NodePorts runs whole where it runs at filter",
-            ),
-            (
-                make_profile(filter=plugin_set(disabled=["NodeName", "NodeAffinity"])),
-                "warning: profiles[0].plugins.filter.disabled[1]: NodeAffinity would still run at preFilter, which has "
-                "no counterpart: it is left out whole",
             ),
             (
                 make_profile(preScore=plugin_set(disabled=["NodeAffinity"])),

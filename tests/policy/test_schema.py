@@ -164,7 +164,8 @@ class TestWhatIsWrongWithAManifest:
 
     def test_a_predicate_has_no_weight(self) -> None:
         found = problems_of(make_policy(predicates=[{"name": "NodeName", "weight": 2}]))
-        assert found == {"spec.predicates[0].weight": "unknown field; known are name, plugin, enabled, args"}
+        known = "name, plugin, enabled, preFilterOnly, args"
+        assert found == {"spec.predicates[0].weight": f"unknown field; known are {known}"}
 
     def test_a_plugin_that_only_scores_is_no_predicate(self) -> None:
         found = problems_of(make_policy(predicates=[{"name": "ImageLocality"}]))

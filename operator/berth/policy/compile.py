@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import BadArgument, Plugin
+from berth.engine.pre_filter_only import PreFilterOnly
 from berth.engine.registry import UnknownPlugin, make_plugin
 from berth.policy.entries import Point
 from berth.policy.records import Policy, PolicyError, Predicate, Priority, Problem
@@ -47,7 +48,10 @@ def compile_policy(policy: Policy) -> Pipeline:
 
 def _build(policy: Policy) -> tuple[Pipeline, list[Problem]]:
     refusals: list[Problem] = []
-    filters = [plugin for _, plugin in _plugins(policy.predicates, "filter", refusals.append)]
+    filters = [
+        PreFilterOnly(plugin) if entry.pre_filter_only else plugin
+        for entry, plugin in _plugins(policy.predicates, "filter", refusals.append)
+    ]
     scores = [(plugin, entry.weight) for entry, plugin in _plugins(policy.priorities, "score", refusals.append)]
     return Pipeline(filters, scores, policy.tie_break), refusals
 

@@ -11,8 +11,10 @@ from berth.policy.configuration import Profile
 from berth.policy.defaults import POINTS
 from berth.policy.profiles import ALL, EXTENSION_POINTS, MULTI, Expansion, PluginSet
 
-# What a plugin does at these points goes with its filter or its score, and cannot be had without.
+# What a plugin does at these points goes with its filter or its score, and cannot be had without; but for what these
+# say before any node is looked at.
 _WITH_FILTER = ("preFilter", "reserve", "preBind")
+TELLING_BEFORE = ("NodeAffinity", "VolumeRestrictions", "VolumeBinding", "VolumeZone", "DynamicResources")
 _ALWAYS = {
     ("SchedulingGates", "preEnqueue"): "Berth always holds back pods with scheduling gates",
     ("DefaultPreemption", "postFilter"): "a SchedulingPolicy says nothing about preemption",
@@ -60,7 +62,7 @@ def _check_companion(
     """A plugin's filter or score and what prepares it come together in a policy."""
     if expansion.runs(name, main) and not expansion.runs(name, point):
         _warn_disabled(profile, sets, name, point, f"{name} runs whole where it runs at {main}")
-    elif expansion.runs(name, point) and not expansion.runs(name, main):
+    elif point != "preFilter" and expansion.runs(name, point) and not expansion.runs(name, main):
         where = _disabled_at(profile, sets, name, main)
         profile.notes.warn(where, f"{name} would still run at {point}, which has no counterpart: it is left out whole")
 

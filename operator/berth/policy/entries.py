@@ -20,7 +20,7 @@ WEIGHT_MAX = 2**31 - 1  # kube-scheduler's weights are of 32 bits: whatever it t
 Point = Literal["filter", "score"]
 LIST_OF: Mapping[Point, str] = {"filter": "predicates", "score": "priorities"}
 ENTRY_FIELDS: Mapping[Point, tuple[str, ...]] = {
-    "filter": ("name", "plugin", "enabled", "args"),
+    "filter": ("name", "plugin", "enabled", "preFilterOnly", "args"),
     "score": ("name", "plugin", "enabled", "weight", "args"),
 }
 
@@ -40,6 +40,7 @@ class Entry:
     enabled: bool = True
     weight: int | None = None
     args: Mapping[str, object] | None = field(default=None)
+    pre_filter_only: bool = False
 
 
 def read_entries(spec: Mapping[str, object], point: Point, note: Note) -> list[Entry]:
@@ -74,11 +75,12 @@ def _read_entry(item: object, origin: str, point: Point, note: Note) -> Entry | 
     enabled = read_flag(body.get("enabled", True), f"{origin}.enabled", note, default=True)
     weight = _weight(body.get("weight"), f"{origin}.weight", note) if point == "score" else None
     args = read_args(body.get("args"), f"{origin}.args", note)
+    only = read_flag(body.get("preFilterOnly", False), f"{origin}.preFilterOnly", note, default=False)
     name = _name(body.get("name"), f"{origin}.name", note)
     plugin = body.get("plugin")
     if plugin is None or plugin == name:
         stands_for = _find(name, f"{origin}.name", point, note) if name else None
-        return Entry(name, origin, stands_for, False, enabled, weight, args) if stands_for else None
+        return Entry(name, origin, stands_for, False, enabled, weight, args, only) if stands_for else None
     stands_for = _find_named(plugin, f"{origin}.plugin", point, note)
     if stands_for is None or not name:
         return None
@@ -86,7 +88,7 @@ def _read_entry(item: object, origin: str, point: Point, note: Note) -> Entry | 
     if taken.plugins != stands_for.plugins:
         note(f"{origin}.name", f"{name} is the name of another plugin: give the entry one of its own")
         return None
-    return Entry(name, origin, stands_for, True, enabled, weight, args)
+    return Entry(name, origin, stands_for, True, enabled, weight, args, only)
 
 
 def _name(value: object, where: str, note: Note) -> str:

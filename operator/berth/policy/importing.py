@@ -28,7 +28,7 @@ from berth.policy.configuration import (
     read_plugin_config,
     read_plugin_sets,
 )
-from berth.policy.counterparts import check_counterparts
+from berth.policy.counterparts import TELLING_BEFORE, check_counterparts
 from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES, PREDICATE_ORDER
 from berth.policy.old_policies import VERSION as OLD_VERSION
 from berth.policy.old_policies import import_old_policy
@@ -188,7 +188,9 @@ def _predicates(expansion: Expansion, args: Mapping[str, Mapping[str, object]]) 
     running = expansion.plugins["filter"]
     entries: list[Manifest] = []
     for name in (*base, *(name for name in running if name not in base)):
-        if name not in running:
+        if name not in running and name in TELLING_BEFORE and expansion.runs(name, "preFilter"):
+            entries.append({"name": name, "preFilterOnly": True, **_with_args(args.get(name))})
+        elif name not in running:
             entries.append({"name": name, "enabled": False})
         elif name in args or name not in base:
             entries.append({"name": name, **_with_args(args.get(name))})

@@ -23,12 +23,16 @@ def _no_args() -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A plugin that says which nodes a pod fits on; `plugin` is which, where the name does not say it."""
+    """A plugin that says which nodes a pod fits on; `plugin` is which, where the name does not say it.
+
+    `pre_filter_only`: of what it says only that counts which it says before any node is looked at.
+    """
 
     name: str
     args: Mapping[str, object] = field(default_factory=_no_args)
     origin: str = field(default="", compare=False)  # "spec.predicates[2]"; empty for an entry of the default profile
     plugin: str = field(default="", kw_only=True)
+    pre_filter_only: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plugin", self.plugin or self.name)

@@ -31,7 +31,8 @@ def resolve_predicates(entries: Sequence[Entry], order: object, note: Note) -> t
         return Predicate(entry.name, plugin=plugin)
 
     def change(base: Predicate, entry: Entry, args: Args) -> Predicate:
-        return replace(base, name=entry.name, args=base.args if args is None else args, origin=entry.origin)
+        args, only = base.args if args is None else args, entry.pre_filter_only
+        return replace(base, name=entry.name, args=args, origin=entry.origin, pre_filter_only=only)
 
     resolved = _resolve(DEFAULT_PREDICATES, entries, new, change, note)
     usual = sorted(resolved, key=lambda entry: _RANK.get(entry.plugin, len(_RANK)))
