@@ -1,5 +1,6 @@
 # The one door for developers. `make` or `make help` lists what it can do.
-# Needs python3 (3.11 or later, with venv) and make; the cluster tests and the bench need go too, or KUBEBUILDER_ASSETS.
+# Needs python3 (3.11 or later, with venv) and make; the cluster tests and the cluster's bench need go too, or
+# KUBEBUILDER_ASSETS, and the oracle needs go.
 
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
@@ -10,11 +11,19 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 CONTROL_PLANE := PYTHONPATH=tests $(RUN) -m control_plane.build
+ORACLE := PYTHONPATH=tests $(RUN) -m conformance.oracle
 
-# Extra words for the programs behind the targets: make test ARGS='-k queue', make bench ARGS='--nodes 1000'.
+# Extra words for the programs behind the targets: make test ARGS='-k queue', make bench-cluster ARGS='--nodes 1000'.
 ARGS ?=
 
-.PHONY: help install demo test check control-plane cluster-test bench clean
+# What fresh vectors are made of; without a SEED one is chosen and printed.
+SEED ?=
+COUNT ?= 150
+SIZE ?= 10
+OUT ?=
+
+.PHONY: help install demo test check control-plane cluster-test oracle vectors clean
+.PHONY: bench bench-engine bench-rollouts bench-cluster
 
 help: ## list the targets
 	@echo "usage: make TARGET [ARGS='...']"
@@ -47,14 +56,35 @@ check: $(READY) ## ruff, mypy --strict, import-linter
 control-plane: $(READY) ## get etcd, kube-apiserver, kube-scheduler and kubectl (once; minutes)
 	@$(CONTROL_PLANE)
 
-cluster-test: $(READY) ## run the end-to-end tests on a real kube-apiserver
+cluster-test: $(READY) ## run the tests that need a real kube-apiserver, or real kube-scheduler code
 	@$(CONTROL_PLANE)
+	@$(ORACLE).build --optional
 	$(RUN) -m pytest -m cluster $(ARGS)
 
-bench: $(READY) ## pods/s of Berth, kube-scheduler and a client that only binds
+oracle: $(READY) ## build the oracles from kube-scheduler's own code (once; minutes)
+	@$(ORACLE).build
+
+vectors: $(READY) ## make fresh vectors and judge them: make vectors [SEED=...] [COUNT=150] [SIZE=10] [OUT=FILE]
+	@$(ORACLE).vectors --count '$(COUNT)' --size '$(SIZE)' $(if $(SEED),--seed='$(SEED)') $(if $(OUT),--out='$(OUT)')
+
+bench: $(READY) ## bench-engine and bench-rollouts, then bench-cluster, which gets the ARGS
+	@$(MAKE) --no-print-directory bench-engine bench-rollouts ARGS=
+	@$(MAKE) --no-print-directory bench-cluster
+
+# Figures of one core: numpy must not start threads.
+bench-engine bench-rollouts: export OMP_NUM_THREADS = 1
+bench-engine bench-rollouts: export OPENBLAS_NUM_THREADS = 1
+
+bench-engine: $(READY) ## decision times at 1,000, 5,000 and 20,000 nodes, by what pods ask for
+	@$(RUN) -m bench.engine $(ARGS)
+
+bench-rollouts: $(READY) ## decision times and memory under endless rollouts of 2,000 Deployments
+	@$(RUN) -m bench.rollouts $(ARGS)
+
+bench-cluster: $(READY) ## pods/s of Berth, kube-scheduler and a client that only binds
 	@$(CONTROL_PLANE) --with-scheduler
 	@PYTHONPATH=tests $(RUN) -m bench.cluster $(ARGS)
 
-clean: ## remove what the other targets made here (the control plane's cache stays)
+clean: ## remove what the other targets made here (what is built outside, in the cache, stays)
 	rm -rf $(VENV) build dist operator/*.egg-info bench/results .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find operator tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -50,13 +50,18 @@ def go_platform() -> tuple[str, str]:
     return sys.platform, {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
-def cache_folder() -> Path:
-    """Where built programs are kept, whether or not they are there yet."""
+def cache_base() -> Path:
+    """Where everything is kept that is built once and lies outside the repository."""
     base = os.environ.get("BERTH_CACHE")
     if not base:
         user_cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         base = os.path.join(user_cache, "berth")
-    return Path(base).absolute() / "control-plane" / kubernetes_version() / "-".join(go_platform())
+    return Path(base).absolute()
+
+
+def cache_folder() -> Path:
+    """Where built programs are kept, whether or not they are there yet."""
+    return cache_base() / "control-plane" / kubernetes_version() / "-".join(go_platform())
 
 
 def assets_folder() -> Path | None:

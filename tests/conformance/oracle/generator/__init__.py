@@ -1,0 +1,30 @@
+"""Random clusters for the oracle, by theme.
+
+A theme is a family of cases that leans on some plugins; `mix` draws from most of them at once. A case is a function of
+theme, seed, number and size: the same ones always give the same case, so the order of draws in here is part of what
+the packed vectors stand on. Whoever changes it makes them anew.
+"""
+
+from collections.abc import Iterator
+
+from .case import Body, Case
+from .legacy import legacy
+from .themes import THEMES
+
+LEGACY = "legacy"
+
+
+def current_cases(seed: str, count: int, size: int) -> Iterator[Body]:
+    """`count` cases of each theme that today's kube-scheduler can answer, of `size` nodes at most."""
+    return (_made(theme, seed, number, size) for theme in THEMES for number in range(count))
+
+
+def legacy_cases(seed: str, count: int, size: int) -> Iterator[Body]:
+    """`count` cases of what only old kube-schedulers had."""
+    return (_made(LEGACY, seed, number, size) for number in range(count))
+
+
+def _made(theme: str, seed: str, number: int, size: int) -> Body:
+    case = Case(theme, seed, number, size)
+    pod = (legacy if theme == LEGACY else THEMES[theme])(case)
+    return {"id": case.id, "config": case.config(), "objects": case.objects, "pod": pod}

@@ -1,0 +1,48 @@
+"""The scheduler at work decides what `berth judge` says: the whole way, from the reports of a watch to the node."""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import pytest
+
+from berth.judge import judge
+from berth.judge.history import history
+from berth.model import object_key
+from berth.policy import import_configuration
+from conformance.cases import theme, vectors
+from scheduler.house import House, running
+
+OURS = "live"  # a name of our own: other pods of a case that wait are nobody's to place
+THEMES = sorted({theme(vector) for vector in vectors()})
+OF_EACH = 30
+
+
+def with_our_name(case: Mapping[str, Any]) -> dict[str, Any]:
+    return {**case, "pod": {**case["pod"], "spec": {**case["pod"]["spec"], "schedulerName": OURS}}}
+
+
+async def decide(house: House, case: Mapping[str, Any]) -> str:
+    """The node that the scheduler gives the pod, "" where it finds none."""
+    manifest: Any = import_configuration(case["config"]).manifests[0]
+    manifest["metadata"] |= {"uid": "policy", "generation": 1}
+    manifest["spec"]["schedulerName"] = OURS
+    house.scheduler.observe("SchedulingPolicy", manifest)
+    for kind, gone, body in history(case["objects"], Random(case["id"])):
+        house.cluster.objects[kind][object_key(body)] = body
+        (house.scheduler.remove if gone else house.scheduler.observe)(kind, body)
+    house.write(case["pod"])
+    await house.go()
+    return house.cache.state.table.node_of_pod(case["pod"]["metadata"]["uid"]) or ""
+
+
+@pytest.mark.parametrize("name", THEMES)
+async def test_a_pod_goes_live_where_judge_has_it_best(name: str) -> None:
+    elsewhere = {}
+    for case in map(with_our_name, list(vectors(name))[:OF_EACH]):
+        best = judge(case, nominated=True).get("best") or [""]
+        async with running() as house:
+            node = await decide(house, case)
+        if node not in best:
+            elsewhere[case["id"]] = node, best
+    assert elsewhere == {}

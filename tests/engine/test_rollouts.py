@@ -1,0 +1,112 @@
+"""Rollout after rollout the engine counts the pods that are there, and keeps nothing of those that are gone."""
+
+from random import Random
+
+import pytest
+
+from berth.engine.counts import KEPT_QUESTIONS
+from berth.engine.pipeline import Placement
+from berth.engine.state import State
+from berth.model import parse_node, parse_pod
+from berth.policy import BUILT_IN, compile_policy
+from support.builders import make_node, make_pod
+
+REVISION = "pod-template-hash"
+DEPLOYMENTS = 40
+ROLLOUTS = 10
+ZONE = "topology.kubernetes.io/zone"
+HOSTNAME = "kubernetes.io/hostname"
+
+
+class Fleet:
+    """Deployments of two pods, with selectors of their own and new ones in each revision."""
+
+    def __init__(self):
+        self.state = State()
+        for number in range(12):
+            labels = {HOSTNAME: f"n{number}", ZONE: f"z{number % 3}"}
+            self.state.table.set_node(parse_node(make_node(f"n{number}", cpu="64", memory="256Gi", labels=labels)))
+        self._pipeline, self._random = compile_policy(BUILT_IN), Random(0)
+        self._placed = {}
+
+    def roll_out(self, deployments, revision):
+        for deployment in deployments:
+            old, self._placed[deployment] = self._placed.get(deployment, []), []
+            for replica in range(2):
+                self._place(deployment, parse_pod(_pod(deployment, revision, replica)))
+                if old:
+                    self.state.table.remove_pod(old.pop())
+
+    def _place(self, deployment, pod):
+        decision = self._pipeline.decide(pod, self.state, self._random)
+        assert isinstance(decision, Placement), decision
+        self.state.table.add_pod(pod, decision.node)
+        self._placed[deployment].append(pod.uid)
+
+    def remove(self):
+        for uids in self._placed.values():
+            for uid in uids:
+                self.state.table.remove_pod(uid)
+        self._placed.clear()
+
+    @property
+    def statistics(self):
+        return self.state.table.statistics()
+
+
+def _pod(deployment, revision, replica):
+    own, template = {"app": f"fleet-{deployment}"}, f"{deployment}-{revision}"
+    this_revision = {"key": REVISION, "operator": "In", "values": [template]}
+    term = {
+        "labelSelector": {"matchLabels": own, "matchExpressions": [this_revision]},
+        "matchLabelKeys": [REVISION],
+        "topologyKey": HOSTNAME,
+    }
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": own},
+        "matchLabelKeys": [REVISION],
+    }
+    return make_pod(
+        f"fleet-{template}-{replica}",
+        labels=own | {REVISION: template},
+        cpu="10m",
+        image=f"example.com/fleet-{deployment}:v{revision}",
+        affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+        topologySpreadConstraints=[constraint],
+    )
+
+
+@pytest.fixture
+def fleet():
+    return Fleet()
+
+
+def test_what_is_counted_of_pods_is_bounded_by_the_pods_that_are_there(fleet):
+    for revision in range(ROLLOUTS + 1):
+        fleet.roll_out(range(DEPLOYMENTS), revision)
+        found = fleet.statistics
+        assert found["pods"] == 2 * DEPLOYMENTS
+        assert found["pod_groups"] == DEPLOYMENTS
+        assert found["carried_terms"] == DEPLOYMENTS
+        assert found["pod_questions"] <= KEPT_QUESTIONS
+
+
+def test_nothing_is_counted_of_pods_that_are_gone(fleet):
+    fleet.roll_out(range(DEPLOYMENTS), 0)
+    fleet.remove()
+    found = fleet.statistics
+    assert (found["pods"], found["pod_groups"], found["carried_terms"]) == (0, 0, 0)
+
+
+def test_a_second_fleet_leaves_no_more_behind_than_the_first(fleet):
+    for revision in range(2 * ROLLOUTS):
+        fleet.roll_out(range(DEPLOYMENTS), revision)
+    fleet.remove()
+    first = fleet.statistics
+    for revision in range(ROLLOUTS):
+        fleet.roll_out(range(DEPLOYMENTS, 3 * DEPLOYMENTS), revision)
+    fleet.remove()
+    assert fleet.statistics == first
