@@ -90,9 +90,8 @@ async def test_a_pod_with_a_claim_waits_until_the_claim_is_bound(api: Client, be
     await api.wait_until(
         PODS, lambda pods: "unbound" in (refusal(pods["default/db"]) or ("", ""))[1], timeout_seconds=30
     )
-    await api.patch(
-        f"{NAMESPACES}/default/persistentvolumeclaims/data/status", {"status": {"phase": "Bound", "capacity": size}}
-    )
+    bound = {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}}
+    await api.patch(f"{NAMESPACES}/default/persistentvolumeclaims/data", bound)
     pods = await api.wait_until(PODS, are_bound(1), timeout_seconds=30)
     assert pods["default/db"]["spec"]["nodeName"] == "there"
 

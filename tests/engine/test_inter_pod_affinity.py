@@ -303,15 +303,18 @@ def test_arguments_that_make_no_sense_are_refused_by_name(args, field):
 # --- what is kept ----------------------------------------------------------------------------------------------------
 
 
-def basis(state, pod):
-    return make_plugin("InterPodAffinity", {}, "filter").basis(Query(pod, state.table), state)
+def basis_of(state, pod):
+    """Asks, again and again, what the answers about the pod hang on now."""
+    plugin, query = make_plugin("InterPodAffinity", {}, "filter"), Query(pod, state.table)
+    return lambda: plugin.basis(query, state)
 
 
 def test_a_pod_that_has_to_do_with_nobody_keeps_its_answers_whoever_comes():
     state, web = state_of(NODES), parse_pod(app("web"))
-    before = basis(state, web)
+    basis = basis_of(state, web)
+    before = basis()
     state.table.add_pod(parse_pod(app("db", affinity=away(term("cache")))), "a1")
-    assert basis(state, web) == before == ()
+    assert basis() == before == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -319,14 +322,15 @@ def test_a_pod_that_has_to_do_with_nobody_keeps_its_answers_whoever_comes():
 )
 def test_answers_are_asked_anew_when_a_pod_comes_or_goes_that_they_hang_on(affinity):
     state, web = state_of([*NODES, app("db", "a1")]), parse_pod(app("web", affinity=affinity))
-    before, db = basis(state, web), parse_pod(app("db"))
-    assert basis(state, web) == before
+    basis, db = basis_of(state, web), parse_pod(app("db"))
+    before = basis()
+    assert basis() == before
     state.table.add_pod(parse_pod(app("other")), "b1")
-    assert basis(state, web) == before
+    assert basis() == before
     state.table.add_pod(db, "b1")
-    assert basis(state, web) != before
+    assert basis() != before
     state.table.remove_pod(db.uid)
-    assert basis(state, web) != before
+    assert basis() != before
 
 
 @pytest.mark.parametrize(
@@ -334,10 +338,11 @@ def test_answers_are_asked_anew_when_a_pod_comes_or_goes_that_they_hang_on(affin
 )
 def test_answers_are_asked_anew_when_a_pod_comes_or_goes_that_minds_this_one(affinity):
     state, web = state_of(NODES), parse_pod(app("web"))
-    seen = [basis(state, web)]
+    basis = basis_of(state, web)
+    seen = [basis()]
     for node in ("a1", "b1"):
         state.table.add_pod(parse_pod(app("db", node, affinity)), node)
-        seen.append(basis(state, web))
+        seen.append(basis())
     assert len(set(seen)) == 3
 
 

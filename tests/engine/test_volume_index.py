@@ -171,6 +171,19 @@ def test_when_everything_is_gone_nothing_is_kept(history):
     assert (index.shelf._free, index.shelf._kept, index.space._classes) == ({}, {}, {})
 
 
+def test_columns_grow_with_the_table():
+    state = State()
+    for number in range(150):  # more than a table begins with
+        body = make_csi_node(f"n{number}", d=number)
+        state.put(body["kind"], object_key(body), parse(body["kind"], body))
+        state.table.set_node(parse_node(make_node(f"n{number}")))
+        state.table.add_pod(parse_pod(pod_with(ebs(f"vol-{number}"), name=f"p{number}")), f"n{number}")
+        limits, held = state.volumes.csi_nodes.limit("d"), state.volumes.attached("ebs.csi.aws.com")
+        assert len(limits) == len(held) == state.table.capacity
+        row = state.table.row(f"n{number}")
+        assert (limits[row], held[row], held.sum()) == (number, 1, number + 1)
+
+
 def test_an_unbound_claim_stands_for_a_disk_of_the_plugin_that_its_class_names():
     state = State()
     for body in (OBJECTS["ebs"][0], make_claim("c0", storage_class="ebs")):

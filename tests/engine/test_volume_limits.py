@@ -41,6 +41,12 @@ def test_a_volume_that_is_there_already_takes_no_more_room():
     assert fits("NodeVolumeLimits", objects, pod_with("c1", "c2")) == set()
 
 
+def test_a_node_that_holds_too_much_lets_a_pod_in_only_while_it_shares_what_is_there():
+    over = [limited(count=1), pod_with("c2", name="another", node="a")]
+    assert fits("NodeVolumeLimits", [NODES[0], *CLAIMS, HOLDER, *over], pod_with("c2")) == {"a"}
+    assert fits("NodeVolumeLimits", [NODES[0], *CLAIMS, HOLDER, over[0]], pod_with("c2")) == set()
+
+
 def test_a_volume_that_several_pods_use_counts_once():
     others = [pod_with("c0", name=f"user{i}", node="a") for i in range(3)]
     assert fits("NodeVolumeLimits", [NODES[0], *CLAIMS, *others, limited(count=2)], pod_with("c2")) == {"a"}

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from berth.model import Pod
-from berth.scheduler import BindRefused, OutcomeUnknown, PodEvent, Scheduler, Unavailable
+from berth.model import Claim, Pod, Volume
+from berth.scheduler import BindRefused, NotWritten, OutcomeUnknown, PodEvent, Scheduler, Unavailable
 
 Body = dict[str, Any]
 
@@ -63,6 +63,8 @@ class MemoryCluster:
         self.attempts: list[tuple[str, str]] = []  # (pod name, node) of every bind that was asked for
         self.bound: list[tuple[str, str]] = []  # (UID, node) of every bind that was carried out
         self.events: list[tuple[str, PodEvent]] = []
+        self.volume_writes: list[tuple[str, str]] = []  # (volume, claim) and (claim, node), as they were written
+        self.volume_writes_fail = False
         self.conditions: dict[str, tuple[str, str]] = {}
         self.running_binds = 0
         self.most_running_binds = 0
@@ -174,6 +176,28 @@ class MemoryCluster:
             raise Unavailable("connection refused")
         body = self.objects["Pod"].get(f"{pod.namespace}/{pod.name}")
         return copy.deepcopy(body) if body is not None and body["metadata"]["uid"] == pod.uid else None
+
+    async def keep_volume(self, volume: Volume, claim: Claim) -> None:
+        reference = {"namespace": claim.namespace, "name": claim.name, "uid": claim.uid}
+        await self._write_volume("PersistentVolume", volume, lambda body: body["spec"].update(claimRef=reference))
+        self.volume_writes.append((volume.name, claim.name))
+
+    async def select_node(self, claim: Claim, node_name: str) -> None:
+        selected = {"volume.kubernetes.io/selected-node": node_name}
+        await self._write_volume(
+            "PersistentVolumeClaim", claim, lambda body: body["metadata"].setdefault("annotations", {}).update(selected)
+        )
+        self.volume_writes.append((claim.name, node_name))
+
+    async def _write_volume(self, kind: str, record: Claim | Volume, edit: Callable[[Body], object]) -> None:
+        await asyncio.sleep(0)
+        if self.volume_writes_fail:
+            raise NotWritten("connection reset")
+        key = f"{record.namespace}/{record.name}" if isinstance(record, Claim) else record.name
+        body = self.objects[kind].get(key)
+        if body is None or body["metadata"]["resourceVersion"] != record.resource_version:
+            raise NotWritten(f'Operation cannot be fulfilled on "{record.name}": the object has been modified')
+        self.change(kind, key, edit)
 
     def report_condition(self, pod: Pod, reason: str, message: str) -> None:
         """Written at once, so that its echo is among the reports that the scheduler has to bear."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from berth.engine.events import Event
-from berth.model import KINDS
+from berth.model import KINDS, parse_node
 from berth.scheduler import Cache
 from berth.scheduler.changes import EVENT_OF_KIND
 from support.builders import make_node, make_pod
@@ -32,6 +32,7 @@ def test_a_new_node_is_news() -> None:
         (lambda node: node["status"]["allocatable"].update(cpu="8"), {Event.NODE_ALLOCATABLE}),
         (lambda node: node["status"]["allocatable"].update({"example.com/gpu": "1"}), {Event.NODE_ALLOCATABLE}),
         (lambda node: node["status"]["allocatable"].update(cpu="1"), set()),
+        (lambda node: node["status"]["allocatable"].pop("memory"), {Event.NODE_ALLOCATABLE}),
         (lambda node: node["metadata"].setdefault("labels", {}).update(zone="x"), {Event.NODE_LABELS}),
         (lambda node: node["spec"].update(unschedulable=True), {Event.NODE_TAINTS}),
         (lambda node: node["spec"].update(taints=[{"key": "k", "effect": "NoSchedule"}]), {Event.NODE_TAINTS}),
@@ -48,6 +49,36 @@ def test_an_update_of_a_node_is_news_of_what_changed(change: Callable[[Body], ob
     changed = copy.deepcopy(node)
     change(changed)
     assert cache.observe("Node", changed) == news
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        make_node("a", labels={"zone": "x"}),
+        make_node("a", annotations={"note": "x"}),
+        make_node("a", taints=[("k", "v", "NoSchedule")]),
+        make_node("a", unschedulable=True),
+        make_node("a", cpu="1"),
+        make_node("a", images={"registry.example/app:v1": 1}),
+        make_node("a", ready=False),
+        make_node("a", declared_features=["Feature"]),
+    ],
+    ids=[
+        "labels",
+        "annotations",
+        "taints",
+        "unschedulable",
+        "allocatable",
+        "images",
+        "conditions",
+        "declared_features",
+    ],
+)
+def test_whatever_decisions_read_of_a_node_is_kept_up(changed: Body) -> None:
+    cache = Cache()
+    cache.observe("Node", make_node("a"))
+    cache.observe("Node", changed)
+    assert cache.state.table.node("a") == parse_node(changed) != parse_node(make_node("a"))
 
 
 def test_less_allocatable_is_in_the_table_although_it_is_no_news() -> None:

@@ -1,5 +1,6 @@
 """The room that pods take, through everything that can happen to a pod."""
 
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from berth.engine.pipeline import Diagnosis
 from berth.model import Pod, parse_pod
 from berth.policy.book import PolicyBook
 from berth.scheduler import Cache, Random
+from berth.scheduler.changes import takes_the_same_room
 from scheduler.virtual_clock import START
 from support.builders import make_node, make_pod
 
@@ -296,3 +298,142 @@ def test_a_pod_the_cluster_never_showed_is_unknown_again_when_forgotten(cache: C
     cache.assume(pod, "a")
     cache.forget(pod.uid)
     assert not cache.pending
+
+
+# --- nominated pods --------------------------------------------------------------------------------------------------
+
+
+def nominated(cache: Cache) -> dict[str, list[str]]:
+    return {node: list(pods) for node, pods in cache.state.nominated.items()}
+
+
+def test_a_pending_pod_that_names_a_node_is_nominated_to_it_and_takes_no_room(cache: Cache) -> None:
+    assert cache.observe("Pod", make_pod("web", cpu="1", nominated="a")) == NO_NEWS
+    assert nominated(cache) == {"a": ["pod-default-web"]}
+    assert used_millicores(cache, "a") == 0
+
+
+def test_a_pod_nominated_after_it_was_first_seen_is_nominated_once(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="1"))
+    assert cache.observe("Pod", make_pod("web", cpu="1", nominated="a")) == NO_NEWS
+    assert cache.observe("Pod", make_pod("web", cpu="1", nominated="a")) == NO_NEWS
+    assert nominated(cache) == {"a": ["pod-default-web"]}
+
+
+def test_a_pod_nominated_to_another_node_gives_the_first_one_up(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="1", nominated="a"))
+    assert cache.observe("Pod", make_pod("web", cpu="1", nominated="b")) == ROOM_FREED
+    assert nominated(cache) == {"b": ["pod-default-web"]}
+
+
+def test_a_pod_whose_nomination_is_cleared_waits_on_and_its_node_is_free_for_others(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="1", nominated="a"))
+    assert cache.observe("Pod", make_pod("web", cpu="1")) == ROOM_FREED
+    assert nominated(cache) == {}
+    assert list(cache.pending) == ["pod-default-web"]
+
+
+def test_a_nominated_pod_that_asks_for_less_is_counted_as_it_is_now_and_is_news(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="2", nominated="a"))
+    assert cache.observe("Pod", make_pod("web", cpu="1", nominated="a")) == ROOM_FREED
+    assert cache.state.nominated["a"]["pod-default-web"].usage == {"cpu": 1000}
+
+
+def test_a_nominated_pod_that_is_bound_where_it_waited_takes_that_room_and_no_other(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="1", nominated="a"))
+    assert cache.observe("Pod", make_pod("web", cpu="1", nominated="a", node="a")) == ROOM_TAKEN
+    assert nominated(cache) == {}
+    assert used_millicores(cache, "a") == 1000
+
+
+def test_a_nominated_pod_that_is_bound_elsewhere_gives_its_node_up(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="1", nominated="a"))
+    assert cache.observe("Pod", make_pod("web", cpu="1", nominated="a", node="b")) == ROOM_TAKEN | ROOM_FREED
+    assert nominated(cache) == {}
+    assert (used_millicores(cache, "a"), used_millicores(cache, "b")) == (0, 1000)
+
+
+def test_a_nominated_pod_is_not_counted_twice_while_it_is_assumed(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="1", nominated="a"))
+    assert cache.assume(cache.pending["pod-default-web"], "a") == ROOM_TAKEN
+    assert nominated(cache) == {}
+    cache.observe("Pod", make_pod("web", cpu="1", nominated="a", labels={"new": "label"}))
+    assert nominated(cache) == {}
+
+
+def test_a_nominated_pod_that_is_assumed_elsewhere_gives_its_node_up(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="1", nominated="a"))
+    assert cache.assume(cache.pending["pod-default-web"], "b") == ROOM_TAKEN | ROOM_FREED
+
+
+def test_a_nominated_pod_that_could_not_be_bound_is_nominated_again(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="1", nominated="a"))
+    cache.assume(cache.pending["pod-default-web"], "a")
+    assert cache.forget("pod-default-web") == ROOM_FREED
+    assert nominated(cache) == {"a": ["pod-default-web"]}
+
+
+def test_a_nominated_pod_that_is_deleted_gives_its_node_up(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="1", nominated="a"))
+    assert cache.remove("Pod", make_pod("web")) == ROOM_FREED
+    assert nominated(cache) == {}
+
+
+def test_a_nominated_pod_that_makes_no_sense_any_more_gives_its_node_up(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="1", nominated="a"))
+    assert cache.observe("Pod", make_pod("web", cpu="1x", nominated="a")) == ROOM_FREED
+    assert nominated(cache) == {}
+
+
+def test_a_namesake_does_not_inherit_a_nomination(cache: Cache) -> None:
+    cache.observe("Pod", versioned(make_pod("web", cpu="1", nominated="a", uid="old"), 1))
+    assert cache.observe("Pod", versioned(make_pod("web", cpu="1", uid="new"), 2)) == ROOM_FREED
+    assert nominated(cache) == {}
+
+
+def test_a_pod_may_be_nominated_to_a_node_that_is_not_known_yet(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", cpu="4", nominated="c", priority=10))
+    pipeline = PolicyBook(now=lambda: START).for_scheduler("berth")
+    assert pipeline is not None
+    cache.observe("Node", make_node("c", labels={"only": "c"}))
+    verdict = pipeline.pipeline.decide(
+        parse_pod(make_pod("next", cpu="1", node_selector={"only": "c"})), cache.state, Random(0)
+    )
+    assert isinstance(verdict, Diagnosis)
+    assert "1 Insufficient cpu" in verdict.message
+    assert Event.POD_REMOVED in verdict.wakes_on
+
+
+# --- what decisions read of a bound pod ------------------------------------------------------------------------------
+
+# What never changes, what the table has from elsewhere, and what decisions read of a pod to place alone.
+NOT_KEPT_UP = {
+    *("uid", "namespace", "name", "created", "scheduler_name", "node_name"),
+    *("resource_version", "generation", "phase", "scheduled_condition", "nominated_node_name", "gates", "owners"),
+    *("requests", "scored", "limits", "best_effort", "images", "container_count", "required_features"),
+    *("tolerations", "node_selector", "required_node_affinity", "preferred_node_affinity", "spread_constraints"),
+    *("preemption_policy", "resource_claims"),
+}
+
+
+def test_of_a_bound_pod_every_part_is_kept_up_that_a_decision_about_others_reads() -> None:
+    pod = parse_pod(make_pod("web", node="a"))
+    parts = [field.name for field in fields(pod) if field.init]
+    assert set(parts) >= NOT_KEPT_UP
+    kept_up = {part for part in parts if not takes_the_same_room(pod, replace(pod, **{part: "something else"}))}
+    assert kept_up == set(parts) - NOT_KEPT_UP
+
+
+def test_a_bound_pod_that_is_being_pushed_out_is_known_as_such(cache: Cache) -> None:
+    pushed = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    cache.observe("Pod", make_pod("web", node="a"))
+    assert cache.observe("Pod", make_pod("web", node="a", status={"conditions": [pushed]})) == NO_NEWS
+    [pod] = cache.state.table.pods_on("a").values()
+    assert pod.preempted
+
+
+def test_a_bound_pod_that_has_started_is_known_by_its_start(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", node="a"))
+    assert cache.observe("Pod", make_pod("web", node="a", status={"startTime": "2026-01-01T00:00:00Z"})) == NO_NEWS
+    [pod] = cache.state.table.pods_on("a").values()
+    assert pod.start_time == "2026-01-01T00:00:00Z"

@@ -320,6 +320,8 @@ async def test_a_claim_that_is_not_bound_parks_the_pod_until_it_is() -> None:
         await house.go()
         assert house.cluster.node_of("web") == ""
         before = house.scheduler.statistics()["attempts"]
-        house.write(claim | {"spec": claim["spec"] | {"volumeName": "pv"}, "status": {"phase": "Bound"}})
+        bound = claim["metadata"] | {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+        spec = claim["spec"] | {"volumeName": "pv"}
+        house.write(claim | {"metadata": bound, "spec": spec, "status": {"phase": "Bound"}})
         await house.pass_time(2)
         assert house.scheduler.statistics()["attempts"] != before

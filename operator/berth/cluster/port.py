@@ -11,7 +11,8 @@ from berth.cluster.api import Api
 from berth.cluster.binder import Binder
 from berth.cluster.conditions import Conditions
 from berth.cluster.events import EventRecorder
-from berth.model import Pod
+from berth.cluster.volumes import VolumeWriter
+from berth.model import Claim, Pod, Volume
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock, PodEvent
 
@@ -23,6 +24,7 @@ class KubernetesCluster:
 
     def __init__(self, api: Api, clock: Clock, instance: str, faults: Faults) -> None:
         self._binder = Binder(api, clock)
+        self._volumes = VolumeWriter(api, clock)
         self._conditions = Conditions(api, clock, faults)
         self._events = EventRecorder(api, clock, instance, faults)
 
@@ -41,6 +43,12 @@ class KubernetesCluster:
 
     async def read_pod(self, pod: Pod) -> Mapping[str, Any] | None:
         return await self._binder.read_pod(pod)
+
+    async def keep_volume(self, volume: Volume, claim: Claim) -> None:
+        await self._volumes.keep(volume, claim)
+
+    async def select_node(self, claim: Claim, node_name: str) -> None:
+        await self._volumes.select(claim, node_name)
 
     def report_condition(self, pod: Pod, reason: str, message: str) -> None:
         self._conditions.report(pod, reason, message)

@@ -1,15 +1,14 @@
 """How full nodes are, as the resource scores see it, and the arguments that name those resources."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from berth.engine.plugin import BadArgument, Query
 from berth.engine.table import MEMORY, NodeTable
-from berth.engine.verdict import Int64Column, Rows, row_count
+from berth.engine.verdict import Int64Column, Rows
 
 MAX_RESOURCE_WEIGHT = 100
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
@@ -40,20 +39,21 @@ class Share(NamedTuple):
     weight: int
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """int64[resources, nodes]: what nodes have and what is taken of it; `complete`: every node has some of each.
+class Load(NamedTuple):
+    """A resource on many nodes: int64[nodes] what they have and what is taken of it, with the pod there or not.
 
-    A resource that a node has none of does not count there.
+    `everywhere`: every node has some of it; where one has none the resource does not count. The columns may be the
+    table's own: read them, never write them.
     """
 
-    have: NDArray[np.int64]
-    taken: NDArray[np.int64]
-    complete: bool
+    have: Int64Column
+    taken: Int64Column
+    weight: int
+    everywhere: bool
 
     @property
-    def divisor(self) -> NDArray[np.int64]:
-        return self.have if self.complete else np.maximum(self.have, 1)
+    def divisor(self) -> Int64Column:
+        return self.have if self.everywhere else np.maximum(self.have, 1)
 
 
 def pod_amount(query: Query, name: str, with_defaults: bool) -> int:
@@ -76,17 +76,19 @@ def counted(
     return tuple(found)
 
 
-def allocation(
-    table: NodeTable, rows: Rows, resources: Sequence[Counted], with_defaults: bool, with_pod: bool = True
-) -> Allocation:
-    """What is taken on these rows, with the pod on top of it or without."""
-    have = np.empty((len(resources), row_count(rows)), dtype=np.int64)
-    taken = np.empty_like(have)
-    for position, resource in enumerate(resources):
-        have[position] = table.allocatable[resource.number, rows]
-        before = _taken(table, resource, with_defaults)[rows]
-        taken[position] = before + resource.amount if with_pod else before
-    return Allocation(have, taken, bool(have.min(initial=1) > 0))
+def loads(table: NodeTable, rows: Rows, resources: Sequence[Counted], with_defaults: bool) -> Iterator[Load]:
+    """What is taken on these rows of known nodes with the pod on top."""
+    for resource in resources:
+        have = table.allocatable[resource.number, rows]
+        taken = _taken(table, resource, with_defaults)[rows] + resource.amount
+        yield Load(have, taken, resource.weight, table.is_everywhere(resource.number))
+
+
+def loads_without(table: NodeTable, rows: Rows, resources: Sequence[Counted], with_defaults: bool) -> Iterator[Load]:
+    """What is taken on these rows, of known nodes or not, without the pod."""
+    for resource in resources:
+        have = table.allocatable[resource.number, rows]
+        yield Load(have, _taken(table, resource, with_defaults)[rows], resource.weight, bool(have.min(initial=1) > 0))
 
 
 def shares(table: NodeTable, row: int, resources: Sequence[Counted], with_defaults: bool) -> list[Share]:

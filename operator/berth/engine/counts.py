@@ -60,10 +60,11 @@ class Extent(Protocol):
 class RowCounts:
     """How many pods of one kind lie on each row. What is handed out is shared: read it, never write it."""
 
-    __slots__ = ("_arrays", "_column", "_extent", "_few", "_sums", "version")
+    __slots__ = ("_arrays", "_column", "_extent", "_few", "_sums", "dropped", "version")
 
     def __init__(self, extent: Extent) -> None:
         self.version = 0
+        self.dropped = False  # nobody moves these counts any more: whoever kept them asks again
         self._extent = extent
         self._few: dict[int, int] | None = {}
         self._column: Int64Column = np.zeros(0, dtype=np.int64)
@@ -297,6 +298,7 @@ class PodCounts:
 
     def _forget(self, key: Hashable) -> None:
         question = self._questions.pop(key)
+        question.counts.dropped = True
         self._index.discard(question, question.selectors)
         for group in question.groups:
             del group.questions[question]

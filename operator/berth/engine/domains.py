@@ -14,6 +14,7 @@ from berth.engine.columns import Vocabulary
 from berth.engine.verdict import BoolColumn, Int64Column
 
 KEPT_KEYS: Final = 64
+FEW_DOMAINS: Final = 64  # so many that what is said of each can be compared rather than said again
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ class Domains:
     def count(self) -> int:
         """How many domains have a node."""
         return int(np.count_nonzero(self.present))
+
+    @cached_property
+    def alone(self) -> BoolColumn:
+        """bool[size + 1]: the domains of a single node; the last is of nodes without the label, each for itself."""
+        return np.append(np.bincount(self.ids[self.labelled], minlength=self.size) <= 1, True)
 
     def present_in(self, ids: Int64Column) -> BoolColumn:
         present = np.zeros(self.size, dtype=np.bool_)

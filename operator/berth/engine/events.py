@@ -10,12 +10,12 @@ from enum import StrEnum
 class Event(StrEnum):
     NODE_ADDED = "NodeAdd"
     NODE_REMOVED = "NodeDelete"
-    NODE_ALLOCATABLE = "NodeAllocatable"  # more of some resource
+    NODE_ALLOCATABLE = "NodeAllocatable"  # more of some resource, or a limit less
     NODE_LABELS = "NodeLabels"
     NODE_TAINTS = "NodeTaints"  # taints, or spec.unschedulable
     NODE_OTHER = "NodeOther"  # conditions, annotations, images, declared features
     POD_ASSIGNED = "AssignedPodAdd"
-    POD_REMOVED = "AssignedPodDelete"  # a bound pod is gone or finished, or an assumed one was forgotten
+    POD_REMOVED = "AssignedPodDelete"  # a placed pod is gone or forgotten, or a nominated one gave its node up
     POD_SHRUNK = "AssignedPodShrunk"
     POD_LABELS = "AssignedPodLabels"
     NAMESPACE = "Namespace"

@@ -17,7 +17,7 @@ A score that is normalised over the feasible nodes is asked for again when these
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,6 +65,8 @@ class _Relative:
     static: bool
     basis: Hashable | None
     normalised: Int64Column | None
+    raw: Int64Column | None = None  # kept where the plugin knows its bounds
+    bounds: Hashable | None = None
 
 
 class Panel:
@@ -92,7 +94,7 @@ class Panel:
                     self._static_fits &= said.fits
             elif plugin.concerns(query.pod):
                 lets = None if said is None else said.fits
-                self._filters.append(_Filter(index, plugin, plugin.basis(query, state), lets))
+                self._filters.append(_Filter(index, plugin, plugin.filter_basis(query, state), lets))
         self.fits = self._all_let()
         self.feasible = int(np.count_nonzero(self.fits))
         self._fixed = np.zeros(len(self.fits), dtype=np.int64)
@@ -106,16 +108,20 @@ class Panel:
 
     def _take_in(self, index: int, plugin: Plugin, weight: int, query: Query, state: State) -> None:
         static = plugin.static_key(query.pod) is not None
-        relative = type(plugin).normalize is not Plugin.normalize or not (static or plugin.node_local)
-        if relative:
-            normalised = self._normalised(index, plugin, query, state)
-            if normalised is not None or not static:
-                basis = () if static else plugin.basis(query, state)
-                self._relative.append(_Relative(index, plugin, weight, static, basis, normalised))
-        elif not static:
-            self._local.append(_Local(index, plugin, weight, plugin.basis(query, state)))
-        elif plugin.pre_score(query, state):
-            self._fixed += self._score(index, plugin, query, state, self._rows) * weight
+        if not _is_relative(plugin, static):
+            if not static:
+                self._local.append(_Local(index, plugin, weight, plugin.score_basis(query, state)))
+            elif plugin.pre_score(query, state):
+                self._fixed += self._score(index, plugin, query, state, self._rows) * weight
+            return
+        basis = () if static else plugin.score_basis(query, state)
+        relative = _Relative(index, plugin, weight, static, basis, None)
+        self._normalise(relative, query, state)
+        if static and relative.raw is not None and relative.raw.min() == relative.raw.max():
+            relative.normalised = None if relative.normalised is None else relative.normalised[:1]
+            self._fixed += 0 if relative.normalised is None else relative.normalised * weight
+        elif not static or relative.normalised is not None:
+            self._relative.append(relative)
 
     def _settle(self, query: Query, state: State) -> Int64Column:
         """int64[nodes]: the weighted sum of the scores that hang on nothing but their node."""
@@ -126,17 +132,28 @@ class Panel:
                 settled += said if local.weight == 1 else said * local.weight
         return settled
 
-    def _normalised(self, index: int, plugin: Plugin, query: Query, state: State) -> Int64Column | None:
+    def _normalise(self, relative: _Relative, query: Query, state: State) -> None:
+        """Asks the plugin for all its scores."""
+        index, plugin = relative.index, relative.plugin
+        relative.normalised = relative.raw = None
         if not plugin.pre_score(query, state):
-            return None
-        if self.feasible == len(self.fits):
-            return plugin.normalize(self._score(index, plugin, query, state, self._rows))
-        feasible = np.flatnonzero(self.fits)
-        column = np.zeros(len(self.fits), dtype=np.int64)
-        if len(feasible):
+            return
+        if _knows_bounds(plugin):
+            relative.raw = self._score(index, plugin, query, state, self._rows)
+            relative.bounds = self._bounds(relative)
+            relative.normalised = plugin.scale(relative.raw, relative.bounds)
+        elif self.feasible == len(self.fits):
+            relative.normalised = plugin.normalize(self._score(index, plugin, query, state, self._rows))
+        else:
+            relative.normalised = np.zeros(len(self.fits), dtype=np.int64)
+            feasible = np.flatnonzero(self.fits)
             rows = row_numbers(self._rows)[feasible]
-            column[feasible] = plugin.normalize(self._score(index, plugin, query, state, rows))
-        return column
+            relative.normalised[feasible] = plugin.normalize(self._score(index, plugin, query, state, rows))
+
+    def _bounds(self, relative: _Relative) -> Hashable | None:
+        assert relative.raw is not None
+        feasible = relative.raw if self.feasible == len(self.fits) else relative.raw[self.fits]
+        return relative.plugin.bounds(feasible)
 
     def _all_let(self) -> BoolColumn:
         fits = self._static_fits.copy()
@@ -166,25 +183,60 @@ class Panel:
         if rows is None or len(rows) > MOST_CHANGES:
             return False
         changed = self._located(rows)
+        touched = dict(changed)
         anew = False
         for judged in self._filters:
-            basis = judged.plugin.basis(query, state)
-            if basis is None or basis != judged.basis:
+            basis = judged.plugin.filter_basis(query, state)
+            moved = basis is None or basis != judged.basis
+            if moved and not self._judge_again(judged, basis, query, state, changed, touched):
                 answer = judged.plugin.pre_filter(query, state)
                 if answer.code is not Code.FITS or answer.nodes is not None:
                     return False
-                judged.basis, judged.lets, anew = basis, None, True
+                judged.lets, anew = None, True
                 if not answer.skip:
                     judged.lets = self._judge(judged.index, judged.plugin, query, state, self._rows).fits
-            elif judged.lets is not None and judged.plugin.node_local:
+            elif not moved and judged.lets is not None and judged.plugin.node_local:
                 for row, position in changed:
                     judged.lets[position] = judged.plugin.fits_row(query, state, row)
-        other_nodes_fit = self._fit_anew() if anew else self._fit_again(changed)
-        self._score_again(query, state, changed, other_nodes_fit)
+            judged.basis = basis
+        other_nodes_fit = self._fit_anew() if anew else self._fit_again(touched.values())
+        self._score_again(query, state, changed, touched, other_nodes_fit, whole=anew and other_nodes_fit)
         self._mark = table.mark
         return True
 
-    def _located(self, rows: list[int]) -> Changed:
+    def _judge_again(
+        self,
+        judged: _Filter,
+        basis: Hashable | None,
+        query: Query,
+        state: State,
+        changed: Changed,
+        touched: dict[int, int],
+    ) -> bool:
+        """Asks a filter about the rows that a change reaches; False: about all of them, then."""
+        rows = self._reached(judged.plugin, judged.basis, basis, query, state, changed)
+        if judged.lets is None or rows is None:
+            return False
+        for row, position in rows:
+            touched[row] = position
+            judged.lets[position] = judged.plugin.fits_row(query, state, row)
+        return True
+
+    def _reached(
+        self,
+        plugin: Plugin,
+        before: Hashable | None,
+        now: Hashable | None,
+        query: Query,
+        state: State,
+        changed: Changed,
+    ) -> Changed | None:
+        if before is None or now is None:
+            return None
+        rows = plugin.reach(query, state, before, now, [row for row, _ in changed])
+        return None if rows is None or len(rows) > MOST_CHANGES else self._located(rows)
+
+    def _located(self, rows: Sequence[int]) -> Changed:
         """The rows of known nodes among these, each once, with their positions."""
         if isinstance(self._rows, slice):
             return [(row, row) for row in set(rows) if row < self._rows.stop]
@@ -197,10 +249,10 @@ class Panel:
         self.feasible = int(np.count_nonzero(self.fits))
         return not np.array_equal(before, self.fits)
 
-    def _fit_again(self, changed: Changed) -> bool:
-        """Whether other nodes fit than before, after filters were asked about those that changed."""
+    def _fit_again(self, positions: Iterable[int]) -> bool:
+        """Whether other nodes fit than before, after filters were asked about these."""
         other_nodes_fit = False
-        for _, position in changed:
+        for position in positions:
             fits = bool(self._static_fits[position])
             for judged in self._filters:
                 if judged.lets is not None and not judged.lets[position]:
@@ -211,11 +263,19 @@ class Panel:
                 other_nodes_fit = True
         return other_nodes_fit
 
-    def _score_again(self, query: Query, state: State, changed: Changed, other_nodes_fit: bool) -> None:
-        whole = other_nodes_fit
+    def _score_again(
+        self,
+        query: Query,
+        state: State,
+        changed: Changed,
+        touched: dict[int, int],
+        other_nodes_fit: bool,
+        whole: bool,
+    ) -> None:
+        """`whole`: other totals than those of the rows touched have to be added up again."""
         moved = False
         for local in self._local:
-            basis = local.plugin.basis(query, state)
+            basis = local.plugin.score_basis(query, state)
             moved |= basis is None or basis != local.basis
             local.basis = basis
         if moved:
@@ -224,13 +284,11 @@ class Panel:
             for row, position in changed:
                 self._settled[position] = self._sum_of(row, position, query, state)
         for relative in self._relative:
-            if self._is_stale(relative, query, state, other_nodes_fit, bool(changed)):
-                relative.normalised = self._normalised(relative.index, relative.plugin, query, state)
-                whole = True
+            whole |= self._relate_again(relative, query, state, changed, touched, other_nodes_fit)
         if whole:
             self._add_up()
             return
-        for _, position in changed:
+        for position in touched.values():
             total = self._settled.item(position)
             for relative in self._relative:
                 if relative.normalised is not None:
@@ -244,12 +302,48 @@ class Panel:
                 total += local.plugin.score_row(query, state, row) * local.weight
         return total
 
-    def _is_stale(
-        self, relative: _Relative, query: Query, state: State, other_nodes_fit: bool, nodes_changed: bool
+    def _relate_again(
+        self,
+        relative: _Relative,
+        query: Query,
+        state: State,
+        changed: Changed,
+        touched: dict[int, int],
+        other_nodes_fit: bool,
     ) -> bool:
-        if relative.static:
-            return other_nodes_fit
-        before, relative.basis = relative.basis, relative.plugin.basis(query, state)
-        if other_nodes_fit or relative.basis is None or relative.basis != before:
+        """Whether scores changed on other rows than those touched, or the plugin was asked for all of them."""
+        plugin, before = relative.plugin, relative.basis
+        relative.basis = () if relative.static else plugin.score_basis(query, state)
+        same = relative.basis is not None and relative.basis == before
+        rows: Changed | None = []
+        if not relative.static and plugin.node_local:
+            rows = changed if same else None
+        elif not same:
+            rows = self._reached(plugin, before, relative.basis, query, state, changed)
+        if same and not rows and not other_nodes_fit:
+            return False
+        if relative.raw is None or rows is None:
+            had = relative.normalised is not None
+            self._normalise(relative, query, state)
+            return had or relative.normalised is not None
+        for row, position in rows:
+            touched[row] = position
+            relative.raw[position] = plugin.score_row(query, state, row)
+        bounds, relative.bounds = relative.bounds, self._bounds(relative)
+        if bounds != relative.bounds:
+            relative.normalised = plugin.scale(relative.raw, relative.bounds)
             return True
-        return relative.plugin.node_local and nodes_changed
+        assert relative.normalised is not None
+        for _, position in rows:
+            relative.normalised[position] = plugin.scale(relative.raw[position : position + 1], bounds)[0]
+        return False
+
+
+def _knows_bounds(plugin: Plugin) -> bool:
+    return type(plugin).bounds is not Plugin.bounds
+
+
+def _is_relative(plugin: Plugin, static: bool) -> bool:
+    """Whether its scores are normalised over the feasible nodes, or hang on others than their own."""
+    normalises = _knows_bounds(plugin) or type(plugin).normalize is not Plugin.normalize
+    return normalises or not (static or plugin.node_local)

@@ -18,6 +18,7 @@ What its answers hang on decides how long they are kept:
     basis         everything else that they hang on besides the pod's signature; answers given at an equal basis are
                   still right for the next pod of that signature, but for the nodes that changed (node_local), or
                   altogether (not node_local). None: they must be asked for anew
+    reach         how far a change on one node goes, where a plugin is not node_local but nearly so
     reads_pods    pods that come to a node or leave it can change the verdict on it; where it is node_local, pods that
                   leave never make it refuse a node that it let the pod onto
     watched       the nodes with pods on them that can change the verdict on them, where the plugin knows
@@ -26,7 +27,7 @@ Pods are moved tentatively (nominated pods, preemption) by moving them in the ta
 the table anew each time; what it prepared for a decision belongs into `query.memo`, which is emptied by such a move.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -90,8 +91,25 @@ class Plugin:
     def basis(self, query: Query, state: State) -> Hashable | None:
         return None
 
+    def filter_basis(self, query: Query, state: State) -> Hashable | None:
+        """The basis of the verdicts alone, for plugins whose verdicts and scores hang on different things."""
+        return self.basis(query, state)
+
+    def score_basis(self, query: Query, state: State) -> Hashable | None:
+        """The basis of the scores alone."""
+        return self.basis(query, state)
+
     def watched(self, query: Query, state: State) -> BoolColumn | None:
         """bool[all rows]; other nodes get the same verdict however many of their pods leave. None: it may be any."""
+        return None
+
+    def reach(
+        self, query: Query, state: State, before: Hashable, now: Hashable, rows: Sequence[int]
+    ) -> Sequence[int] | None:
+        """The rows whose answers may be others at the basis `now` than `before`, where pods came to or left `rows`.
+
+        For plugins that are not node_local; None: any row's.
+        """
         return None
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
@@ -114,8 +132,19 @@ class Plugin:
         """`score` of a single row."""
         return int(self.score(query, state, np.array([row], dtype=np.intp))[0])
 
+    def bounds(self, scores: Int64Column) -> Hashable | None:
+        """What of all the scores the normalised ones hang on; None: on each of them.
+
+        A plugin that knows it overrides `scale` beside it, and gives a row the same score whichever rows are asked.
+        """
+        return None
+
+    def scale(self, scores: Int64Column, bounds: Any) -> Int64Column:
+        raise NotImplementedError(f"{self.name} has no bounds")
+
     def normalize(self, scores: Int64Column) -> Int64Column:
-        return scores
+        bounds = self.bounds(scores)
+        return scores if bounds is None else self.scale(scores, bounds)
 
 
 def refuse_unknown(args: Mapping[str, Any], *known: str) -> None:
@@ -125,9 +154,8 @@ def refuse_unknown(args: Mapping[str, Any], *known: str) -> None:
             raise BadArgument(field, f"unknown argument; {allowed}")
 
 
-def scale_to_highest(scores: Int64Column, reverse: bool = False) -> Int64Column:
+def scale_to_highest(scores: Int64Column, highest: int, reverse: bool = False) -> Int64Column:
     """The highest becomes 100 and the others their share of it, cut to whole numbers; `reverse` turns it around."""
-    highest = int(scores.max(initial=0))
     if highest == 0:
         return np.full_like(scores, MAX_SCORE) if reverse else scores
     scaled = MAX_SCORE * scores // highest

@@ -1,9 +1,9 @@
 """The placed pods as columns, one slot a pod, for what looks at many of them at once (preemption).
 
-    row        int64[slots]              the row of the table that the pod lies on, -1 for a free slot
-    priority   int64[slots]
-    started    int64[slots]              seconds, of status.startTime; the latest there is for a pod that has not begun
-    usage      int64[resources, slots]   as in the table's `used`, so the sum over a row's pods is its column there
+row        int64[slots]              the row of the table that the pod lies on, -1 for a free slot
+priority   int64[slots]
+started    int64[slots]              seconds, of status.startTime; the latest there is for a pod that has not begun
+usage      int64[resources, slots]   as in the table's `used`, so the sum over a row's pods is its column there
 """
 
 from collections.abc import Mapping

@@ -8,7 +8,7 @@ RequestedToCapacityRatio   the taken share sent through a broken line of your ow
 All divisions cut to whole numbers, as kube-scheduler's do.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import floor
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from berth.engine.allocation import (
     DEFAULT_RESOURCES,
-    Allocation,
+    Load,
     Share,
     WeighedResource,
     parse_resources,
@@ -27,7 +27,7 @@ from berth.engine.allocation import (
     require_object,
 )
 from berth.engine.plugin import MAX_SCORE, BadArgument
-from berth.engine.verdict import Int64Column
+from berth.engine.verdict import BoolColumn, Int64Column
 
 TYPES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 MAX_SHAPE_SCORE = 10
@@ -36,7 +36,7 @@ MAX_SHAPE_SCORE = 10
 class Strategy(Protocol):
     """How taken a node may look to be liked: on columns, and of a single node with the same arithmetic."""
 
-    def columns(self, nodes: Allocation, weights: Sequence[int]) -> Int64Column: ...
+    def columns(self, resources: Iterable[Load], nodes: int) -> Int64Column: ...
 
     def single(self, resources: Sequence[Share]) -> int: ...
 
@@ -66,14 +66,20 @@ class _Mean:
     def __init__(self, free: bool) -> None:
         self._free = free
 
-    def columns(self, nodes: Allocation, weights: Sequence[int]) -> Int64Column:
-        share = np.maximum(nodes.have - nodes.taken, 0) if self._free else np.minimum(nodes.taken, nodes.have)
-        share *= MAX_SCORE
-        share //= nodes.divisor
-        if nodes.complete:
-            return _sum(share, weights) // max(sum(weights), 1)
-        counts = (nodes.have != 0).astype(np.int64)
-        return _sum(share * counts, weights) // np.maximum(_sum(counts, weights), 1)
+    def columns(self, resources: Iterable[Load], nodes: int) -> Int64Column:
+        total, weights = np.zeros(nodes, dtype=np.int64), _Weights()
+        for load in resources:
+            if self._free:
+                share = load.have - load.taken
+                np.maximum(share, 0, out=share)
+            else:
+                share = np.minimum(load.taken, load.have)
+            share *= MAX_SCORE
+            share //= load.divisor
+            total += share if load.weight == 1 else share * load.weight
+            weights.add(load.weight, None if load.everywhere else load.have != 0)
+        total //= weights.divisor
+        return total
 
     def single(self, resources: Sequence[Share]) -> int:
         total = 0
@@ -84,16 +90,19 @@ class _Mean:
 
 
 class _AlongLine:
-    """The weighed mean of what the line gives for the taken share."""
+    """The weighed mean of what the line gives for the taken share; what it gives 0 for is left out."""
 
     def __init__(self, line: NDArray[np.int64]) -> None:
         self._line = line
 
-    def columns(self, nodes: Allocation, weights: Sequence[int]) -> Int64Column:
-        scores = self._line[np.minimum(nodes.taken, nodes.have) * MAX_SCORE // nodes.divisor]
-        counts = ((nodes.have != 0) & (scores > 0)).astype(np.int64)
-        mean = _sum(scores * counts, weights) / np.maximum(_sum(counts, weights), 1)
-        return np.asarray(np.floor(mean + 0.5), dtype=np.int64)
+    def columns(self, resources: Iterable[Load], nodes: int) -> Int64Column:
+        total, weights = np.zeros(nodes, dtype=np.int64), _Weights()
+        for load in resources:
+            scores = self._line[np.minimum(load.taken, load.have) * MAX_SCORE // load.divisor]
+            counts = (load.have != 0) & (scores > 0)
+            total += np.where(counts, scores, 0) * load.weight
+            weights.add(load.weight, counts)
+        return np.asarray(np.floor(total / weights.divisor + 0.5), dtype=np.int64)
 
     def single(self, resources: Sequence[Share]) -> int:
         total = weights = 0
@@ -104,12 +113,18 @@ class _AlongLine:
         return floor(total / max(weights, 1) + 0.5)
 
 
-def _sum(columns: NDArray[np.int64], weights: Sequence[int]) -> Int64Column:
-    """The columns' sum, each times its weight."""
-    total = np.zeros(columns.shape[1], dtype=np.int64)
-    for column, weight in zip(columns, weights, strict=True):
-        total += column if weight == 1 else column * weight
-    return total
+class _Weights:
+    """The sum of the weights of the resources that count on a node: a number while it is the same on all of them."""
+
+    def __init__(self) -> None:
+        self._sum: int | Int64Column = 0
+
+    def add(self, weight: int, where: BoolColumn | None) -> None:
+        self._sum = self._sum + (weight if where is None else weight * where.astype(np.int64))
+
+    @property
+    def divisor(self) -> int | Int64Column:
+        return max(self._sum, 1) if isinstance(self._sum, int) else np.maximum(self._sum, 1)
 
 
 def _parse_shape(value: Any, field: str) -> NDArray[np.int64]:

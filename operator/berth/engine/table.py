@@ -84,6 +84,7 @@ class NodeTable:
         self.tried: list[tuple[Pod, int, int]] = []  # pod, row, and whether it came (1) or went (-1)
         self._trials = 0
         self._volumes = volumes
+        self._everywhere: dict[int, bool] = {}
         self._derived: dict[Hashable, tuple[Int64Column, int]] = {}
         self._journal: list[int] = []
         self._journal_begins = 0
@@ -129,6 +130,7 @@ class NodeTable:
         self._known_rows.discard(row)
         self._forget_row_order()
         self.allocatable[:, row] = 0
+        self._everywhere.clear()
         self._note(row)
         self._taints.release(int(self.taint_sets[row]))
         self.taint_sets[row] = 0
@@ -245,6 +247,12 @@ class NodeTable:
             self.pods.add_resource()
         return index
 
+    def is_everywhere(self, resource: int) -> bool:
+        """Whether every known node has some of the resource of this number."""
+        if resource not in self._everywhere:
+            self._everywhere[resource] = bool(self.allocatable[resource, self.rows].min(initial=1) > 0)
+        return self._everywhere[resource]
+
     def label(self, key: str) -> tuple[Int64Column, Vocabulary]:
         """int64[rows] of value ids (-1: the node has no such label), and the vocabulary they come from."""
         vocabulary = self._vocabularies.get(key)
@@ -351,6 +359,7 @@ class NodeTable:
 
     def _set_allocatable(self, row: int, node: Node) -> None:
         amounts = [(self.resource(name), amount) for name, amount in node.allocatable.items()]
+        self._everywhere.clear()
         self.allocatable[:, row] = 0
         for index, amount in amounts:
             self.allocatable[index, row] = amount

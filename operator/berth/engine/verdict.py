@@ -16,7 +16,6 @@ Rows = slice | NDArray[np.intp]
 """Which rows of the table are asked about: a slice where they lie side by side, else their numbers."""
 
 
-
 def row_numbers(rows: Rows) -> NDArray[np.intp]:
     return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
 

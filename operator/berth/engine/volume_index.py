@@ -101,7 +101,7 @@ class VolumeIndex:
         self.csi_nodes = CSINodeColumns(state)
         self.shelf = VolumeShelf(state)
         self.space = StorageSpace(state)
-        self.version = 0  # moves when what a placed pod holds is read anew: its row's own changes do not tell of it
+        self.version = 0  # moves with everything that placed pods come to hold or let go
         self._bookings: dict[str, _Booking] = {}
         self._readers: dict[tuple[str, str], set[str]] = {}
         self._attached: dict[str, _Holdings] = {}
@@ -135,7 +135,6 @@ class VolumeIndex:
             booking = self._bookings[uid]
             self.discard(booking.pod, booking.row)
             self.add(booking.pod, booking.row)
-            self.version += 1
         if kind == "CSINode":
             self.csi_nodes.changed(key)
         elif kind == "PersistentVolume":
@@ -285,6 +284,7 @@ class VolumeIndex:
                     yield "StorageClass", claim.storage_class
 
     def _account(self, booking: _Booking, sign: int) -> None:
+        self.version += 1
         for holdings, held in ((self._attached, booking.attached), (self._disks, booking.disks)):
             for group, handle in held:
                 of_group = holdings.setdefault(group, _Holdings())

@@ -32,7 +32,7 @@ EVENT_OF_KIND: Final[Mapping[str, Event]] = {
 def node_events(old: Node, new: Node) -> frozenset[Event]:
     """What a node's update may change for a waiting pod."""
     changed = {
-        Event.NODE_ALLOCATABLE: _grew(old.allocatable, new.allocatable),
+        Event.NODE_ALLOCATABLE: _grew(old.allocatable, new.allocatable) or _lifted(old.allocatable, new.allocatable),
         Event.NODE_LABELS: old.labels != new.labels,
         Event.NODE_TAINTS: (old.taints, old.unschedulable) != (new.taints, new.unschedulable),
         Event.NODE_OTHER: _other_of_node(old) != _other_of_node(new),
@@ -67,6 +67,8 @@ def with_the_room_of_both(last: Pod, salvaged: Pod) -> Pod:
         last,
         labels=salvaged.labels,
         deleting=salvaged.deleting,
+        preempted=last.preempted or salvaged.preempted,
+        start_time=salvaged.start_time or last.start_time,
         usage=_larger(last.usage, salvaged.usage),
         usage_nonzero=(millicores, memory_bytes),
         host_ports=tuple(dict.fromkeys(last.host_ports + salvaged.host_ports)),
@@ -86,6 +88,11 @@ def _grew(old: Mapping[str, int], new: Mapping[str, int]) -> bool:
     return any(amount > old.get(resource, 0) for resource, amount in new.items())
 
 
+def _lifted(old: Mapping[str, int], new: Mapping[str, int]) -> bool:
+    """Whether a resource is named no more: a limit on disks is then the default, which may be higher."""
+    return not old.keys() <= new.keys()
+
+
 def _other_of_node(node: Node) -> tuple[object, ...]:
     return node.conditions, node.annotations, node.images, node.declared_features
 
@@ -97,6 +104,7 @@ def _room(pod: Pod) -> tuple[object, ...]:
         pod.host_ports,
         pod.labels,
         pod.deleting,
+        pod.preempted,
         pod.priority,
         pod.start_time,
         pod.pod_affinity,

@@ -1,7 +1,7 @@
 """One attempt to place one pod: synchronous from the look at the pod to the room held for it.
 
 Nothing can change between the verdict and the assumption, because nothing else runs: this is what makes a snapshot and
-locks superfluous. Everything that waits (the bind) starts afterwards, in the background.
+locks superfluous. Everything that waits (for volumes, for the bind) starts afterwards, in the background.
 
 An attempt takes the policy that is in force now, once, and stays with it.
 """
@@ -19,6 +19,7 @@ from berth.scheduler.intake import Intake
 from berth.scheduler.ports import Random
 from berth.scheduler.queue import Queue, QueuedPod
 from berth.scheduler.reporting import Reporter
+from berth.scheduler.volumes import VolumeBinder, volume_plan
 
 
 class Cycle:
@@ -32,6 +33,7 @@ class Cycle:
         policies: PolicyBook,
         intake: Intake,
         binder: Binder,
+        volumes: VolumeBinder,
         reporter: Reporter,
         faults: Faults,
         random: Random,
@@ -41,6 +43,7 @@ class Cycle:
         self._policies = policies
         self._intake = intake
         self._binder = binder
+        self._volumes = volumes
         self._reporter = reporter
         self._faults = faults
         self._random = random
@@ -70,8 +73,12 @@ class Cycle:
         if isinstance(verdict, Diagnosis):
             self._reject(item, pod, verdict)
             return
+        planned = volume_plan(pod, verdict.node, active.pipeline.filters, self._cache)
         self._intake.assume(pod, verdict.node)
-        self._binder.start(item, verdict.node)
+        if planned is None:
+            self._binder.start(item, verdict.node)
+        else:
+            self._volumes.start(item, *planned)
         self.results["scheduled"] += 1
 
     def _reject(self, item: QueuedPod, pod: Pod, diagnosis: Diagnosis) -> None:

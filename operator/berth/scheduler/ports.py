@@ -4,7 +4,8 @@ Everything the loop learns about time and everything it writes goes through thes
 runs on virtual time against an in-memory cluster in tests, and against a real API server in the operator, unchanged.
 
 A bind has three outcomes and never a fourth: it returned (bound), `BindRefused` (definitely not bound by this call),
-or `OutcomeUnknown` (nobody can say: the pod has to be read before anything else is done with it).
+or `OutcomeUnknown` (nobody can say: the pod has to be read before anything else is done with it). What is written about
+volumes has two: it returned (written), or `NotWritten` (refused, or nobody can say: the watch will show which).
 
 Reading objects is not here: what the cluster says arrives through `Scheduler.observe` and `Scheduler.remove`.
 """
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from berth.model import Pod
+from berth.model import Claim, Pod, Volume
 
 Random = random.Random
 
@@ -57,6 +58,14 @@ class Cluster(Protocol):
         """The pod as the API server has it; None when it is gone or its name has another UID; raises Unavailable."""
         ...
 
+    async def keep_volume(self, volume: Volume, claim: Claim) -> None:
+        """Write into this version of the volume that it is kept for the claim; raises NotWritten."""
+        ...
+
+    async def select_node(self, claim: Claim, node_name: str) -> None:
+        """Write into this version of the claim that its volume is to be made for the node; raises NotWritten."""
+        ...
+
     def report_condition(self, pod: Pod, reason: str, message: str) -> None:
         """Have PodScheduled=False written; returns at once, the latest report for a UID wins."""
         ...
@@ -91,6 +100,10 @@ class OutcomeUnknown(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class NotWritten(Exception):
+    """A volume or claim may be as it was; the message is for people."""
 
 
 class Unavailable(Exception):

@@ -7,7 +7,7 @@
                      v                        |
                    Cycle --- decide ----------+
                      |--- no node: park, report
-                     +--- a node: assume, Binder (background) --> Cluster port
+                     +--- a node: assume, VolumeBinder (where claims wait for it), Binder (background) --> Cluster port
                                                 Echoes: did the watch show what was bound?
 
 Everything runs on one event loop; only `run` and what it starts ever waits. `observe` and `remove` are plain calls
@@ -30,6 +30,7 @@ from berth.scheduler.intake import Intake
 from berth.scheduler.ports import Clock, Cluster, Random
 from berth.scheduler.queue import Queue
 from berth.scheduler.reporting import Reporter
+from berth.scheduler.volumes import VolumeBinder
 
 DRAIN_SECONDS = 25.0
 
@@ -69,12 +70,23 @@ class Scheduler:
             faults=self._faults,
             limit=bind_limit,
         )
+        self._volumes = VolumeBinder(
+            cache=cache,
+            queue=queue,
+            intake=self._intake,
+            cluster=cluster,
+            clock=clock,
+            reporter=reporter,
+            faults=self._faults,
+            bind_pod=self._binder.start,
+        )
         self._cycle = Cycle(
             cache=cache,
             queue=queue,
             policies=policies,
             intake=self._intake,
             binder=self._binder,
+            volumes=self._volumes,
             reporter=reporter,
             faults=self._faults,
             random=random,
@@ -90,6 +102,7 @@ class Scheduler:
             self._intake.observe(kind, body)
             if kind == "Pod":
                 self._echoes.heard(self._cache.uid_of(kind, body))
+            self._volumes.heard(kind, body)
         except Exception as error:
             self._faults.note("observing", f"{kind} {_name(body)}", error)
 
@@ -99,6 +112,7 @@ class Scheduler:
             if kind == "Pod":
                 self._echoes.heard(self._cache.uid_of(kind, body))
             self._intake.remove(kind, body)
+            self._volumes.heard(kind, body)
         except Exception as error:
             self._faults.note("removing", f"{kind} {_name(body)}", error)
 
@@ -126,12 +140,16 @@ class Scheduler:
             for task in (*work, stop):
                 task.cancel()
             await asyncio.gather(*work, stop, return_exceptions=True)
-            await self._binder.drain(self._drain_seconds)
+            await self._drain()
 
     async def stop(self) -> None:
         """No new decision from now on; returns when the running binds have ended or run out of time."""
         self._queue.close()
         self._stopping.set()
+        await self._drain()
+
+    async def _drain(self) -> None:
+        await self._volumes.stop()
         await self._binder.drain(self._drain_seconds)
 
     async def _decide_on_each(self) -> None:
@@ -150,6 +168,7 @@ class Scheduler:
             "cache": self._cache.statistics(),
             "attempts": dict(self._cycle.results),
             "binds": {"running": len(self._binder), **self._binder.outcomes},
+            "volumes": {"waiting": len(self._volumes), **self._volumes.outcomes},
             "echo_missing": self._echoes.missing,
             "policies": self._policies.statistics(),
             "faults": dict(self._faults.counts),

@@ -37,6 +37,7 @@ class StatisticsCollector(Collector):
             _section(statistics, "scheduler", "attempts"),
         )
         yield from _binds(_section(statistics, "scheduler", "binds"))
+        yield from _volumes(_section(statistics, "scheduler", "volumes"))
         yield from _cache(_section(statistics, "scheduler", "cache"))
         yield _value(
             "berth_missing_echoes",
@@ -63,6 +64,14 @@ def _binds(binds: Mapping[str, Any]) -> Iterable[Metric]:
     outcomes = {outcome: count for outcome, count in binds.items() if outcome != "running"}
     yield _counter("berth_binds", "Binds by how they ended.", "outcome", outcomes)
     yield _value("berth_binds_running", "Binds that are on their way.", binds.get("running", 0))
+
+
+def _volumes(volumes: Mapping[str, Any]) -> Iterable[Metric]:
+    outcomes = {outcome: count for outcome, count in volumes.items() if outcome != "waiting"}
+    text = "Pods whose volumes were to be bound first, by how that ended."
+    yield _counter("berth_volume_bindings", text, "outcome", outcomes)
+    text = "Pods with a node whose volumes are being bound."
+    yield _value("berth_volume_bindings_waiting", text, volumes.get("waiting", 0))
 
 
 def _cache(cache: Mapping[str, Any]) -> Iterable[Metric]:

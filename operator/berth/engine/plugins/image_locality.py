@@ -27,10 +27,14 @@ class ImageLocality(Plugin):
         return pod.images, pod.container_count
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
-        table = state.table
+        table, pod = state.table, query.pod
         total = np.zeros(table.capacity, dtype=np.int64)
-        for image in query.pod.images:
+        for image in pod.images:
             holders, sizes = table.images.holders(image)
             total[holders] += (sizes * (len(holders) / max(len(table), 1))).astype(np.int64)
-        highest = HIGHEST_BYTES_A_CONTAINER * query.pod.container_count
-        return MAX_SCORE * (np.clip(total[rows], LOWEST_BYTES, highest) - LOWEST_BYTES) // (highest - LOWEST_BYTES)
+        held = np.flatnonzero(total)
+        highest = HIGHEST_BYTES_A_CONTAINER * pod.container_count
+        above = np.clip(total[held], LOWEST_BYTES, highest) - LOWEST_BYTES
+        scores = np.zeros(table.capacity, dtype=np.int64)
+        scores[held] = MAX_SCORE * above // (highest - LOWEST_BYTES)
+        return scores[rows]

@@ -17,7 +17,7 @@ Arguments: hardPodAffinityWeight (0..100, 1 by default), ignorePreferredTermsOfE
 say in the score of a pod that prefers nothing itself).
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ import numpy as np
 
 from berth.engine.allocation import require_integer
 from berth.engine.counts import NamespaceLabels, PodMatch, RowCounts, rows_with
+from berth.engine.domains import FEW_DOMAINS
 from berth.engine.events import Event
 from berth.engine.plugin import MAX_SCORE, BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.state import State
@@ -43,6 +44,9 @@ _NO_TERMS = PodAffinity()
 
 Counted = tuple[str, RowCounts]
 """Pods by row, and the topology key that says what is near them."""
+
+Opinion = tuple[str, RowCounts, int]
+"""The same, and what each of them near is worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,72 +84,131 @@ class InterPodAffinity(Plugin):
         weight = args.get("hardPodAffinityWeight")
         self._hard_weight = 1 if weight is None else require_integer(weight, "hardPodAffinityWeight", 0, 100)
         self._ignores_others = _flag(args, "ignorePreferredTermsOfExistingPods")
+        self._plan = f"{self.name} {id(self)}"
 
     def basis(self, query: Query, state: State) -> Hashable:
-        """The counters that the answers come from, as they stand; none where nobody has anything to do with the pod."""
-        pod, table = query.pod, state.table
-        if not table.terms and pod.pod_affinity == pod.pod_anti_affinity == _NO_TERMS:
-            return ()
-        counters = [counts for _, counts in (*_forbidden(pod, table), *_avoided(pod, table))]
-        counters += [counts for _, counts, _ in self._opinions(pod, table)]
-        if pod.pod_affinity.required:
-            counters.append(_wanted(pod, table))
-        return tuple((counts, counts.version) for counts in counters)
+        return self.filter_basis(query, state), self.score_basis(query, state)
+
+    def filter_basis(self, query: Query, state: State) -> Hashable:
+        """The counters that the verdicts come from, as they stand; none where nobody has to do with the pod."""
+        parties = self._parties(query, state)
+        if parties.wanted is None:
+            return _as_they_stand(parties, [counts for _, counts in (*parties.forbidden, *parties.avoided)])
+        near = [_by_domain(state.table, key, parties.wanted)[1] for key in parties.wanted_keys]
+        if any(len(pods) > FEW_DOMAINS for pods in near):
+            return _as_they_stand(parties, parties.counters)
+        others = _as_they_stand(parties, [counts for _, counts in (*parties.forbidden, *parties.avoided)])
+        return others, *((pods > 0).tobytes() for pods in near)
+
+    def score_basis(self, query: Query, state: State) -> Hashable:
+        parties = self._parties(query, state)
+        return _as_they_stand(parties, [counts for _, counts, _ in parties.opinions])
+
+    def reach(
+        self, query: Query, state: State, before: Hashable, now: Hashable, rows: Sequence[int]
+    ) -> Sequence[int] | None:
+        """The rows themselves, where nobody means more than a node by near, and nobody is wanted near."""
+        was, parties = _parties_in(before), _parties_in(now)
+        if parties is None or query.pod.pod_affinity.required or not _only_came(was, parties, rows):
+            return None
+        for key in parties.keys:
+            domains = state.table.domains(key)
+            if not all(domains.alone[domains.ids[row]] for row in rows):
+                return None
+        return rows
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         pod, table = query.pod, state.table
         if pod.pod_affinity.required or pod.pod_anti_affinity.required:
             return PROCEED
-        forbidding = any(_by_domain(table, *counted)[1].any() for counted in _forbidden(pod, table))
-        return PROCEED if forbidding else SKIP
+        forbidding = self._parties(query, state).forbidden
+        return PROCEED if any(_by_domain(table, *pods)[1].any() for pods in forbidding) else SKIP
 
     def watched(self, query: Query, state: State) -> BoolColumn:
-        pod, table = query.pod, state.table
-        counters = [counts for _, counts in (*_forbidden(pod, table), *_avoided(pod, table))]
-        if pod.pod_affinity.required:
-            counters.append(_wanted(pod, table))
-        return rows_with(counters, table.capacity)
+        parties = self._parties(query, state)
+        counters = [counts for _, counts in (*parties.forbidden, *parties.avoided)]
+        return rows_with(counters + ([] if parties.wanted is None else [parties.wanted]), state.table.capacity)
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
-        pod, table = query.pod, state.table
-        causes = np.zeros(row_count(rows), dtype=np.int64)
-        _mark_near(causes, _EXISTING, _forbidden(pod, table), table, rows)
-        _mark_near(causes, _ANTI_AFFINITY, _avoided(pod, table), table, rows)
-        if pod.pod_affinity.required:
-            causes[_lacking(pod, state, rows)] = _AFFINITY
-        return Verdicts(_CODES[causes], causes, lambda cause: (_REASONS[cause],))
+        table, parties = state.table, self._parties(query, state)
+        marks = [(_EXISTING, pods) for pods in parties.forbidden] + [(_ANTI_AFFINITY, pods) for pods in parties.avoided]
+        refused = [(cause, _near(pods, table, rows)) for cause, pods in marks]
+        if parties.wanted is not None:
+            refused.append((_AFFINITY, _lacking(query.pod, parties.wanted, state, rows)))
+        codes = np.zeros(row_count(rows), dtype=np.int8)
+        for cause, column in refused:
+            codes[column] = _CODES[cause]
+
+        def causes() -> Int64Column:
+            found = np.zeros(len(codes), dtype=np.int64)
+            for cause, column in refused:
+                found[column] = cause
+            return found
+
+        return Verdicts(codes, causes, lambda cause: (_REASONS[cause],))
+
+    def fits_row(self, query: Query, state: State, row: int) -> bool:
+        parties = self._parties(query, state)
+        if parties.wanted is not None:
+            return super().fits_row(query, state, row)
+        return not any(_pods_near(pods, state.table, row) for pods in (*parties.forbidden, *parties.avoided))
 
     def pre_score(self, query: Query, state: State) -> bool:
-        query.memo[self.name] = sums = self._sums(query.pod, state.table)
+        query.memo[self.name] = sums = self._sums(query, state)
         return bool(sums)
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         table = state.table
-        sums = query.memo[self.name] if self.name in query.memo else self._sums(query.pod, table)
+        sums = query.memo[self.name] if self.name in query.memo else self._sums(query, state)
         scores = np.zeros(row_count(rows), dtype=np.int64)
         for key, by_domain in sums.items():
             scores += by_domain[table.label(key)[0][rows]]
         return scores
 
-    def normalize(self, scores: Int64Column) -> Int64Column:
-        if not len(scores):
-            return scores
-        lowest, highest = int(scores.min()), int(scores.max())
+    def score_row(self, query: Query, state: State, row: int) -> int:
+        opinions = self._parties(query, state).opinions
+        return sum(weight * _pods_near((key, counts), state.table, row) for key, counts, weight in opinions)
+
+    def bounds(self, scores: Int64Column) -> tuple[int, int]:
+        return (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
+
+    def scale(self, scores: Int64Column, bounds: tuple[int, int]) -> Int64Column:
+        lowest, highest = bounds
         if lowest == highest:
             return np.zeros_like(scores)
         return (MAX_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
 
-    def _sums(self, pod: Pod, table: NodeTable) -> dict[str, Int64Column]:
+    def _sums(self, query: Query, state: State) -> dict[str, Int64Column]:
         """What each domain of each topology key is worth; a key by which nothing is near anything is left out."""
         sums: dict[str, Int64Column] = {}
-        for key, counts, weight in self._opinions(pod, table):
-            _, pods = _by_domain(table, key, counts)
+        for key, counts, weight in self._parties(query, state).opinions:
+            _, pods = _by_domain(state.table, key, counts)
             if pods.any():
                 sums[key] = sums[key] + weight * pods if key in sums else weight * pods
         return sums
 
-    def _opinions(self, pod: Pod, table: NodeTable) -> Iterator[tuple[str, RowCounts, int]]:
-        """Topology key, pods and weight of everything that has a say in the score."""
+    def _parties(self, query: Query, state: State) -> "_Parties":
+        """Kept for as long as no other term is carried, no namespace changes and the counters are moved."""
+        table = state.table
+        since = (table, table.terms.version, state.revision("Namespace"))
+        parties: _Parties | None = query.plan.get(self._plan)
+        if parties is None or parties.since != since or any(counts.dropped for counts in parties.counters):
+            parties = query.plan[self._plan] = self._find_parties(query.pod, table, since)
+        return parties
+
+    def _find_parties(self, pod: Pod, table: NodeTable, since: tuple[object, ...]) -> "_Parties":
+        alone = not table.terms and pod.pod_affinity == pod.pod_anti_affinity == _NO_TERMS
+        forbidden = [] if alone else [(c.term.topology_key, c.rows) for c in table.terms.matching(Role.FORBIDDEN, pod)]
+        return _Parties(
+            since=since,
+            forbidden=forbidden,
+            avoided=[(term.topology_key, _meeting((term,), table)) for term in pod.pod_anti_affinity.required],
+            wanted=_meeting(pod.pod_affinity.required, table) if pod.pod_affinity.required else None,
+            wanted_keys={term.topology_key for term in pod.pod_affinity.required},
+            opinions=[] if alone else list(self._opinions(pod, table)),
+        )
+
+    def _opinions(self, pod: Pod, table: NodeTable) -> Iterator[Opinion]:
         mine = ((pod.pod_affinity.preferred, 1), (pod.pod_anti_affinity.preferred, -1))
         if self._ignores_others and not any(terms for terms, _ in mine):
             return
@@ -160,30 +223,60 @@ class InterPodAffinity(Plugin):
                 yield carried.term.topology_key, carried.rows, self._hard_weight
 
 
-def _forbidden(pod: Pod, table: NodeTable) -> list[Counted]:
-    """The pods in place that want to be away from this one."""
-    return [(carried.term.topology_key, carried.rows) for carried in table.terms.matching(Role.FORBIDDEN, pod)]
+class _Parties:
+    """Whom the pod has to do with, by the pods' counts: compared by identity.
+
+    `forbidden` want to be away from it, `avoided` it must be away from, `wanted` meet all the terms of its required
+    affinity (None: it has none; its topology keys are `wanted_keys`), `opinions` have a say in the score. `keys` are
+    the topology keys of all but the required affinity.
+    """
+
+    __slots__ = ("avoided", "counters", "forbidden", "keys", "opinions", "since", "wanted", "wanted_keys")
+
+    def __init__(
+        self,
+        since: tuple[object, ...],
+        forbidden: list[Counted],
+        avoided: list[Counted],
+        wanted: RowCounts | None,
+        wanted_keys: set[str],
+        opinions: list[Opinion],
+    ) -> None:
+        self.wanted_keys = wanted_keys
+        self.since, self.forbidden, self.avoided = since, forbidden, avoided
+        self.wanted, self.opinions = wanted, opinions
+        others: list[Counted] = [*forbidden, *avoided, *((key, counts) for key, counts, _ in opinions)]
+        self.keys = {key for key, _ in others}
+        self.counters = [counts for _, counts in others] + ([] if wanted is None else [wanted])
 
 
-def _avoided(pod: Pod, table: NodeTable) -> list[Counted]:
-    """The pods in place that this one must be away from."""
-    return [(term.topology_key, _meeting((term,), table)) for term in pod.pod_anti_affinity.required]
+def _as_they_stand(parties: _Parties, counters: Sequence[RowCounts]) -> Hashable:
+    return (parties, *(counts.version for counts in counters)) if counters else ()
 
 
-def _wanted(pod: Pod, table: NodeTable) -> RowCounts:
-    """The pods in place that meet all the terms of the required affinity."""
-    return _meeting(pod.pod_affinity.required, table)
+def _parties_in(basis: Hashable) -> _Parties | None:
+    return next((part for part in basis if isinstance(part, _Parties)), None) if isinstance(basis, tuple) else None
 
 
-def _lacking(pod: Pod, state: State, rows: Rows) -> BoolColumn:
+def _only_came(was: _Parties | None, parties: _Parties, rows: Sequence[int]) -> bool:
+    """Whether all parties of before are still there, and those that came have all their pods on these rows."""
+    if was is parties:
+        return True
+    before = {id(counts) for counts in was.counters} if was is not None else set()
+    if not before <= {id(counts) for counts in parties.counters}:
+        return False
+    new = [counts for counts in parties.counters if id(counts) not in before]
+    return all(set(counts.counted()[0].tolist()) <= set(rows) for counts in new)
+
+
+def _lacking(pod: Pod, wanted: RowCounts, state: State, rows: Rows) -> BoolColumn:
     """bool[rows]: where the pods that it wants near are not."""
     table, terms = state.table, pod.pod_affinity.required
-    wanted = _wanted(pod, table)
     domains = [_by_domain(table, key, wanted) for key in {term.topology_key for term in terms}]
     if not any(sums.any() for _, sums in domains) and _meets_its_own(pod, state):
         lacking = [ids[rows] < 0 for ids, _ in domains]
     else:
-        lacking = [sums[ids[rows]] == 0 for ids, sums in domains]
+        lacking = [(sums == 0)[ids[rows]] for ids, sums in domains]
     return lacking[0] if len(lacking) == 1 else np.any(lacking, axis=0)
 
 
@@ -196,10 +289,17 @@ def _meets_its_own(pod: Pod, state: State) -> bool:
     )
 
 
-def _mark_near(causes: Int64Column, cause: int, pods: Iterable[Counted], table: NodeTable, rows: Rows) -> None:
-    for key, counts in pods:
-        ids, sums = _by_domain(table, key, counts)
-        causes[sums[ids[rows]] > 0] = cause
+def _near(pods: Counted, table: NodeTable, rows: Rows) -> BoolColumn:
+    """bool[rows]: where one of the pods is near."""
+    ids, sums = _by_domain(table, *pods)
+    return np.asarray((sums > 0)[ids[rows]])
+
+
+def _pods_near(pods: Counted, table: NodeTable, row: int) -> int:
+    """How many of the pods are near a row."""
+    ids, sums = _by_domain(table, *pods)
+    near: int = sums.item(ids.item(row))
+    return near
 
 
 def _by_domain(table: NodeTable, key: str, counts: RowCounts) -> tuple[Int64Column, Int64Column]:

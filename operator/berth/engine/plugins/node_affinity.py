@@ -76,8 +76,11 @@ class NodeAffinity(Plugin):
             sums += preferred.weight * match_term(state.table, preferred.term)
         return sums[rows]
 
-    def normalize(self, scores: Int64Column) -> Int64Column:
-        return scale_to_highest(scores)
+    def bounds(self, scores: Int64Column) -> int:
+        return int(scores.max(initial=0))
+
+    def scale(self, scores: Int64Column, bounds: int) -> Int64Column:
+        return scale_to_highest(scores, bounds)
 
 
 def _named_nodes(pod: Pod) -> frozenset[str] | None:

@@ -8,17 +8,27 @@ A pod that asks for none of the resources says nothing about balance and is skip
 Arguments: resources (names; all weigh 1).
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.allocation import Allocation, Counted, Share, allocation, counted, parse_resources, pod_amount, shares
+from berth.engine.allocation import (
+    Counted,
+    Load,
+    Share,
+    counted,
+    loads,
+    loads_without,
+    parse_resources,
+    pod_amount,
+    shares,
+)
 from berth.engine.plugin import MAX_SCORE, Plugin, Query, refuse_unknown
 from berth.engine.state import State
-from berth.engine.verdict import Int64Column, Rows
+from berth.engine.verdict import Int64Column, Rows, row_count
 
 _HALF = MAX_SCORE // 2
 
@@ -41,10 +51,10 @@ class NodeResourcesBalancedAllocation(Plugin):
         table, resources = state.table, self._counted(query, state)
 
         def without(rows: Rows) -> Int64Column:
-            return _balance(allocation(table, rows, resources, with_defaults=False, with_pod=False))
+            return _balance([*loads_without(table, rows, resources, with_defaults=False)], row_count(rows))
 
         before = table.derived((self.name, *(resource.number for resource in resources)), without)
-        after = _balance(allocation(table, rows, resources, with_defaults=False))
+        after = _balance([*loads(table, rows, resources, with_defaults=False)], row_count(rows))
         after -= before[rows]
         after += _HALF
         after >>= 1  # halves, cut down
@@ -65,18 +75,26 @@ class NodeResourcesBalancedAllocation(Plugin):
         return resources
 
 
-def _balance(nodes: Allocation) -> Int64Column:
+def _balance(resources: Sequence[Load], nodes: int) -> Int64Column:
     """int64[nodes], 50..100. Floats in kube-scheduler's order of operations, so that the cut falls where its does."""
-    taken = nodes.taken / nodes.divisor
-    np.minimum(taken, 1.0, out=taken)
-    if len(taken) == 2 and nodes.complete:
-        spread = taken[0] - taken[1]
+    taken = [_share(load) for load in resources]
+    if len(resources) == 2 and all(load.everywhere for load in resources):
+        spread = taken[0]
+        spread -= taken[1]
         spread /= 2
         np.abs(spread, out=spread)
     else:
-        spread = _deviation(taken, nodes.have != 0)
-    balance: Int64Column = ((1 - spread) * float(MAX_SCORE)).astype(np.int64)
+        counts = np.array([load.have != 0 for load in resources]).reshape(-1, nodes)
+        spread = _deviation(np.array(taken).reshape(-1, nodes), counts)
+    np.subtract(1, spread, out=spread)
+    spread *= float(MAX_SCORE)
+    balance: Int64Column = spread.astype(np.int64)
     return balance
+
+
+def _share(load: Load) -> NDArray[np.float64]:
+    share: NDArray[np.float64] = load.taken / load.divisor
+    return np.minimum(share, 1.0, out=share)
 
 
 def _single_balance(resources: list[Share]) -> int:

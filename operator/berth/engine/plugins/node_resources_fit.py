@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.allocation import Counted, allocation, counted, require_list, shares
+from berth.engine.allocation import Counted, counted, loads, require_list, shares
 from berth.engine.events import Event
 from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.strategies import parse_strategy
 from berth.engine.table import PODS
-from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts
+from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, row_count
 from berth.model import is_extended_resource
 
 TOO_MANY_PODS = "Too many pods"
@@ -65,9 +65,8 @@ class NodeResourcesFit(Plugin):
         return all(amount <= allocatable.item(i, row) - used.item(i, row) for i, amount, _ in self._wanted(query))
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
-        resources = self._counted(query, state)
-        nodes = allocation(state.table, rows, resources, with_defaults=True)
-        return self._strategy.columns(nodes, [resource.weight for resource in resources])
+        resources = loads(state.table, rows, self._counted(query, state), with_defaults=True)
+        return self._strategy.columns(resources, row_count(rows))
 
     def score_row(self, query: Query, state: State, row: int) -> int:
         return self._strategy.single(shares(state.table, row, self._counted(query, state), with_defaults=True))

@@ -27,6 +27,7 @@ _FIRST_FAILURE = 2  # causes from here on are numbers of failures
 class NodeVolumeLimits(Plugin):
     name = "NodeVolumeLimits"
     filters = True
+    node_local = False  # its basis tells of pods that come and go: a node that is too full may refuse when one leaves
     reads_pods = True
     wakes_on = frozenset(
         {
@@ -43,8 +44,6 @@ class NodeVolumeLimits(Plugin):
         return bool(pod.volumes)
 
     def basis(self, query: Query, state: State) -> Hashable:
-        if not any(map(_may_count, query.pod.volumes)):
-            return ()
         wanted, failures = self._wanted(query, state)
         return frozenset(wanted), tuple(failures), state.revision("CSINode"), state.volumes.version
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from berth.engine.counts import PodMatch, rows_with
 from berth.engine.default_spreading import HARD, HOSTNAME, SOFT, default_selector, read_defaults
+from berth.engine.domains import FEW_DOMAINS, Domains
 from berth.engine.events import Event
 from berth.engine.plugin import MAX_SCORE, Plugin, Query, refuse_unknown
 from berth.engine.spreading import (
@@ -37,7 +38,8 @@ from berth.engine.spreading import (
     with_tried,
 )
 from berth.engine.state import State
-from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts
+from berth.engine.table import NodeTable
+from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_count
 from berth.model import Pod, SpreadConstraint
 
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
@@ -76,8 +78,19 @@ class PodTopologySpread(Plugin):
         self._memos = {action: f"{self.name} {action} {id(self)}" for action in (HARD, SOFT)}
 
     def basis(self, query: Query, state: State) -> Hashable:
-        wishes = self._wishes(query, state, HARD) + self._wishes(query, state, SOFT)
-        return tuple((counts, counts.version) for _, selector, counts in wishes if selector and selector.requirements)
+        return self.filter_basis(query, state), self.score_basis(query, state)
+
+    def filter_basis(self, query: Query, state: State) -> Hashable:
+        """The verdicts themselves, where the domains are few; else the counts as they stand."""
+        wishes = self._wishes(query, state, HARD)
+        if not wishes:
+            return ()
+        if all(state.table.domains(wish.constraint.topology_key).size <= FEW_DOMAINS for wish in wishes):
+            return tuple(verdicts.tobytes() for _, verdicts in self._by_domain(query, state))
+        return _as_they_stand(wishes)
+
+    def score_basis(self, query: Query, state: State) -> Hashable:
+        return _as_they_stand(self._wishes(query, state, SOFT))
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         return PROCEED if self._wishes(query, state, HARD) else SKIP
@@ -90,21 +103,10 @@ class PodTopologySpread(Plugin):
         return rows_with(counters, state.table.capacity)
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
-        table, pod = state.table, query.pod
-        wishes = self._wishes(query, state, HARD)
-        nodes = Nodes(table, pod, with_labels(table, wishes))
-        codes = np.zeros(len(table.taint_sets[rows]), dtype=np.int8)
-        for constraint, selector, counts in wishes:
-            domains, included = table.domains(constraint.topology_key), nodes.included(constraint)
-            pods = pods_per_domain(counts, domains, included)
-            pods = with_tried(pods, domains, included, selector, pod, table)
-            fewest = fewest_pods(pods, domains, included, constraint.min_domains or 1)
-            itself = selector is not None and selector.matches(pod.labels)
-            verdicts = np.empty(domains.size + 1, dtype=np.int8)  # by domain; the last is for nodes without the label
-            verdicts[:-1] = pods > constraint.max_skew + fewest - itself
-            verdicts[-1] = Code.UNRESOLVABLE
+        codes = np.zeros(row_count(rows), dtype=np.int8)
+        for domains, verdicts in self._by_domain(query, state):
             np.copyto(codes, verdicts[domains.ids[rows]], where=codes == Code.FITS)
-        return Verdicts(codes, codes.astype(np.int64), _REASONS.__getitem__)
+        return Verdicts(codes, lambda: codes.astype(np.int64), _REASONS.__getitem__)
 
     def pre_score(self, query: Query, state: State) -> bool:
         return bool(self._wishes(query, state, SOFT))
@@ -140,6 +142,16 @@ class PodTopologySpread(Plugin):
         normal[ignored] = 0
         return normal
 
+    def _by_domain(self, query: Query, state: State) -> list[tuple[Domains, NDArray[np.int8]]]:
+        """What each hard constraint says of each domain; the last is for nodes without the label."""
+        key = f"{self._memos[HARD]} verdicts"
+        if key not in query.memo:
+            wishes = self._wishes(query, state, HARD)
+            nodes = Nodes(state.table, query.pod, with_labels(state.table, wishes))
+            query.memo[key] = [_verdicts(wish, nodes, query.pod, state.table) for wish in wishes]
+        found: list[tuple[Domains, NDArray[np.int8]]] = query.memo[key]
+        return found
+
     def _wishes(self, query: Query, state: State, action: str) -> tuple[Wish, ...]:
         wishes: tuple[Wish, ...] | None = query.memo.get(self._memos[action])
         if wishes is None:
@@ -156,6 +168,23 @@ class PodTopologySpread(Plugin):
             if selector.requirements:
                 counts = count_pods(pod, selector, state.table)
                 yield from (Wish(default, selector, counts) for default in self._defaults[action])
+
+
+def _verdicts(wish: Wish, nodes: Nodes, pod: Pod, table: NodeTable) -> tuple[Domains, NDArray[np.int8]]:
+    constraint, selector, counts = wish
+    domains, included = table.domains(constraint.topology_key), nodes.included(constraint)
+    pods = pods_per_domain(counts, domains, included)
+    pods = with_tried(pods, domains, included, selector, pod, table)
+    fewest = fewest_pods(pods, domains, included, constraint.min_domains or 1)
+    itself = selector is not None and selector.matches(pod.labels)
+    verdicts = np.empty(domains.size + 1, dtype=np.int8)
+    verdicts[:-1] = pods > constraint.max_skew + fewest - itself
+    verdicts[-1] = Code.UNRESOLVABLE
+    return domains, verdicts
+
+
+def _as_they_stand(wishes: tuple[Wish, ...]) -> Hashable:
+    return tuple((counts, counts.version) for _, selector, counts in wishes if selector and selector.requirements)
 
 
 def _shares(constraint: SpreadConstraint, pods: Int64Column, domains: int) -> NDArray[np.floating[Any]]:

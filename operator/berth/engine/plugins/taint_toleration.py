@@ -42,8 +42,11 @@ class TaintToleration(Plugin):
         counts = [_untolerated(taints, tolerations, (DISCOURAGING,)) for taints in table.taints_of]
         return np.array(counts, dtype=np.int64)[table.taint_sets[rows]]
 
-    def normalize(self, scores: Int64Column) -> Int64Column:
-        return scale_to_highest(scores, reverse=True)
+    def bounds(self, scores: Int64Column) -> int:
+        return int(scores.max(initial=0))
+
+    def scale(self, scores: Int64Column, bounds: int) -> Int64Column:
+        return scale_to_highest(scores, bounds, reverse=True)
 
 
 def refused_sets(table: NodeTable, pod: Pod) -> BoolColumn:

@@ -95,12 +95,12 @@ class VolumeBinding(Plugin):
         return bool(pod.volumes)
 
     def basis(self, query: Query, state: State) -> Hashable:
-        claims = list(_claims(query.pod, state))
+        claims = tuple(_claims(query.pod, state))
         if not all(map(is_bound, claims)):
             return (*map(state.revision, _STORAGE), state.volumes.shelf.version)
         volumes = tuple(state.volume(claim.volume_name) for claim in claims)
         in_tree = any(volume is not None and volume.source in MIGRATED for volume in volumes)
-        return volumes, state.revision("CSINode") if in_tree else 0
+        return claims, volumes, state.revision("CSINode") if in_tree else 0
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         pod = query.pod

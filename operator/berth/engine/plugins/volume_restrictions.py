@@ -34,9 +34,6 @@ class VolumeRestrictions(Plugin):
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.volumes)
 
-    def concerns(self, pod: Pod) -> bool:
-        return any(volume.source in EXCLUSIVE or volume.source == "persistentVolumeClaim" for volume in pod.volumes)
-
     def basis(self, query: Query, state: State) -> Hashable:
         return _missing_claim(query.pod, state), self._claim_in_use(query, state)
 

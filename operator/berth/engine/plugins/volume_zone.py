@@ -36,14 +36,12 @@ class VolumeZone(Plugin):
         return bool(pod.volumes)
 
     def basis(self, query: Query, state: State) -> Hashable:
-        return self._places(query, state)
+        return self._first_problem(query, state), self._places(query, state)
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
-        for volume in query.pod.volumes:
-            if volume.source == "persistentVolumeClaim":
-                problem = _problem(state.claim(query.pod.namespace, str(volume.claim)), str(volume.claim), state)
-                if problem is not None:
-                    return PreFilter(code=Code.UNRESOLVABLE, reasons=(problem,))
+        problem = self._first_problem(query, state)
+        if problem is not None:
+            return PreFilter(code=Code.UNRESOLVABLE, reasons=(problem,))
         return PROCEED if self._places(query, state) else SKIP
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
@@ -53,6 +51,14 @@ class VolumeZone(Plugin):
         for key, values in self._places(query, state):
             elsewhere |= ~_is_at(table, key, values)
         return refuse_where((somewhere & elsewhere)[rows], Code.UNRESOLVABLE, REASON)
+
+    def _first_problem(self, query: Query, state: State) -> str | None:
+        for volume in query.pod.volumes:
+            if volume.source == "persistentVolumeClaim":
+                problem = _problem(state.claim(query.pod.namespace, str(volume.claim)), str(volume.claim), state)
+                if problem is not None:
+                    return problem
+        return None
 
     def _places(self, query: Query, state: State) -> tuple[Place, ...]:
         found: list[Place] = []

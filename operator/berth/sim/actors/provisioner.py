@@ -7,7 +7,8 @@
 
 A node is selected by the annotation `volume.kubernetes.io/selected-node`, which the scheduler writes. The volume of
 such a claim can be reached from the node's zone, or from that node alone where it has no zone. When a claim is gone,
-the volume that was made for it goes too, unless its reclaim policy says otherwise; then it is Released.
+the volume that was made for it goes too, unless its reclaim policy says otherwise; then it is Released. A volume that
+somebody else makes for no claim is Available.
 
 Claims and volumes that are being deleted lose the finalizers by which Kubernetes protects what is in use, as soon as
 it is not.
@@ -126,7 +127,7 @@ class Provisioner(Controller):
             await self._patch(VOLUMES, name, {"spec": {"claimRef": reference}})
         if phase_of(volume) != "Bound":
             await self._patch(VOLUMES, name, {"status": {"phase": "Bound"}}, subresource="status")
-        if claim["spec"].get("volumeName") != name:
+        if claim["spec"].get("volumeName") != name or BIND_COMPLETED not in _annotations(claim):
             bound = {"metadata": {"annotations": {BIND_COMPLETED: "yes"}}, "spec": {"volumeName": name}}
             await self._patch(CLAIMS, key, bound)
         status = {
@@ -183,12 +184,14 @@ class Provisioner(Controller):
     # --- volumes ---------------------------------------------------------------------------------------------------
 
     async def _keep_volume(self, name: str) -> float | None:
-        """A volume whose claim is gone is deleted or released; one that is being deleted loses its protection."""
+        """A new one becomes available, one whose claim is gone is deleted or released, one in deletion unprotected."""
         volume = self._volumes.objects.get(name)
         if volume is None:
             return None
         claim = self._claims.objects.get(_claimed_by(volume))
         uid = (volume["spec"].get("claimRef") or {}).get("uid")
+        if phase_of(volume) == "Pending" and not volume["spec"].get("claimRef"):
+            await self._patch(VOLUMES, name, {"status": {"phase": "Available"}}, subresource="status")
         orphaned = bool(uid) and (claim is None or claim["metadata"]["uid"] != uid)
         if orphaned and phase_of(volume) == "Bound":
             if _annotations(volume).get(PROVISIONED_BY) and _reclaim(volume) == "Delete":

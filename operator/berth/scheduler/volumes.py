@@ -1,0 +1,231 @@
+"""Binding a pod's volumes before the pod: keep the volumes it chose, have the others made, wait until all are bound.
+
+    reserved --> written: volumes name their claims, claims their node --> waiting --- all bound ---> the pod is bound
+        |           |                                                         |--- something broke, or too late
+        |           +--- refused, or nobody knows --------------------------->+---> released, pod back through backoff
+        +---------------------------- the pod is gone: released
+
+A reservation is made in the same step as the decision, so that no later decision gives the same volume away
+(`VolumeShelf`). It ends with the wait: by then the cluster itself says what was reserved. Nothing that was written is
+taken back, as in kube-scheduler: the next attempt finds the volume kept and the node selected, unless a provisioner
+that failed has removed the selection.
+
+Waiting pods hold none of the places for running binds: a slow provisioner slows nobody else down. What they wait for
+comes through the watch; every report that may matter to one has it look again.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from berth.engine.events import Event
+from berth.engine.plugin import Plugin
+from berth.engine.plugins.volume_binding import VolumeBinding, is_bound, is_reached
+from berth.engine.volume_shelf import SELECTED_NODE, VolumePlan
+from berth.model import Claim, Node, Pod, Volume
+from berth.scheduler.cache import Cache
+from berth.scheduler.faults import Faults
+from berth.scheduler.intake import Intake
+from berth.scheduler.ports import Clock, Cluster, NotWritten
+from berth.scheduler.queue import Queue, QueuedPod
+from berth.scheduler.reporting import Reporter
+from berth.scheduler.waiting import wait_for_signal
+
+RELEASED: Final = frozenset({Event.VOLUME, Event.CLAIM})
+
+
+class NotBound(Exception):
+    """The volumes are not bound, and waiting longer does not help; the message is for people."""
+
+
+class _PodGone(Exception):
+    """Nobody needs the volumes any more."""
+
+
+@dataclass(slots=True)
+class _Wait:
+    """A pod whose volumes are being bound; `written` are the versions of objects on which we have written."""
+
+    item: QueuedPod
+    plan: VolumePlan
+    seconds: float
+    signal: asyncio.Event = field(default_factory=asyncio.Event)
+    written: set[str] = field(default_factory=set)
+
+
+class VolumeBinder:
+    """The pods that wait for their volumes."""
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        queue: Queue,
+        intake: Intake,
+        cluster: Cluster,
+        clock: Clock,
+        reporter: Reporter,
+        faults: Faults,
+        bind_pod: Callable[[QueuedPod, str], None],
+    ) -> None:
+        self._cache = cache
+        self._state = cache.state
+        self._queue = queue
+        self._intake = intake
+        self._cluster = cluster
+        self._clock = clock
+        self._reporter = reporter
+        self._faults = faults
+        self._bind_pod = bind_pod
+        self._waits: dict[str, _Wait] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.outcomes: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._waits)
+
+    def start(self, item: QueuedPod, plan: VolumePlan, seconds: float) -> None:
+        """Reserve the volumes of an assumed pod, and bind it once they are bound; returns at once."""
+        self._state.volumes.shelf.reserve(item.uid, plan)
+        wait = self._waits[item.uid] = _Wait(item, plan, seconds)
+        task = asyncio.get_running_loop().create_task(self._run(wait))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def heard(self, kind: str, body: Mapping[str, Any]) -> None:
+        """The watch spoke of an object: whoever may wait for that looks again."""
+        metadata = body["metadata"]
+        if kind == "Pod":
+            if wait := self._waits.get(str(metadata.get("uid"))):
+                wait.signal.set()
+        elif kind in ("PersistentVolumeClaim", "PersistentVolume", "Node"):
+            for wait in self._waits.values():
+                if kind != "Node" or wait.plan.node == metadata["name"]:
+                    wait.signal.set()
+
+    async def stop(self) -> None:
+        """Let go of every pod that waits; whoever schedules next finds what was written."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, wait: _Wait) -> None:
+        pod, outcome, problem = wait.item.pod, "cut_off", None
+        try:
+            await self._write(wait)
+            await self._wait_bound(wait)
+            outcome = "bound"
+        except _PodGone:
+            outcome = "gone"
+        except (NotWritten, NotBound) as error:
+            outcome, problem = "failed", str(error)
+        except Exception as error:
+            self._faults.note("binding volumes of", f"Pod {pod.namespace}/{pod.name}", error)
+            outcome, problem = "failed", f"{type(error).__name__}: {error}"
+        finally:
+            self.outcomes[outcome] += 1
+            del self._waits[pod.uid]
+            self._state.volumes.shelf.release(pod.uid)
+        if outcome == "bound":
+            self._bind_pod(wait.item, wait.plan.node)
+        else:
+            self._give_up(wait.item, problem)
+
+    def _give_up(self, item: QueuedPod, problem: str | None) -> None:
+        self._intake.give_back(item.uid, item.attempts)
+        if problem is not None:
+            note = f'running PreBind plugin "VolumeBinding": {problem}'
+            self._reporter.not_bound(item.pod, note, pod_moved_on=False)
+        self._queue.wake(RELEASED)
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    async def _write(self, wait: _Wait) -> None:
+        for claim, volume in wait.plan.bindings:
+            kept = self._state.volume(volume.name)
+            if kept is None:
+                raise NotBound(f'persistentvolume "{volume.name}" not found')
+            if kept.claim_ref is None or kept.claim_ref.uid != claim.uid:
+                await self._cluster.keep_volume(kept, claim)
+                wait.written.add(_version(kept))
+        for planned in wait.plan.provisions:
+            claim = self._claim(planned, "binding volumes")
+            if claim.annotations.get(SELECTED_NODE) != wait.plan.node:
+                await self._cluster.select_node(claim, wait.plan.node)
+                wait.written.add(_version(claim))
+
+    # --- waiting -----------------------------------------------------------------------------------------------------
+
+    async def _wait_bound(self, wait: _Wait) -> None:
+        deadline = self._clock.now() + wait.seconds
+        while (missing := self._missing(wait)) is not None:
+            left_seconds = deadline - self._clock.now()
+            if left_seconds <= 0:
+                raise NotBound(f"binding volumes: timed out after {wait.seconds:g} s: {missing}")
+            wait.signal.clear()
+            await wait_for_signal(wait.signal, self._clock, left_seconds)
+
+    def _missing(self, wait: _Wait) -> str | None:
+        """What is still to come, None when everything is bound; raises NotBound or _PodGone."""
+        held = self._cache.assumed().get(wait.item.uid)
+        if held is None or held.pod.deleting:
+            raise _PodGone
+        node = self._state.table.node(wait.plan.node)
+        if node is None:
+            raise NotBound(f'binding volumes: node "{wait.plan.node}" not found')
+        for planned, volume in wait.plan.bindings:
+            if not self._is_kept(wait, node, planned, volume):
+                return f'persistentvolumeclaim "{planned.name}" is not bound to persistentvolume "{volume.name}"'
+        for planned in wait.plan.provisions:
+            if not self._is_made(wait, node, planned):
+                return f'persistentvolumeclaim "{planned.name}" has no volume yet'
+        return None
+
+    def _is_kept(self, wait: _Wait, node: Node, planned: Claim, volume: Volume) -> bool:
+        kept = self._state.volume(volume.name)
+        if kept is None:
+            raise NotBound(f'binding volumes: failed to check binding: persistentvolume "{volume.name}" not found')
+        claim = self._claim(planned, "binding volumes: failed to check binding")
+        if _version(kept) in wait.written:
+            return False
+        self._check_reach(kept, node)
+        if kept.claim_ref is None or not kept.claim_ref.uid:
+            raise NotBound(f'binding volumes: ClaimRef got reset for pv "{kept.name}"')
+        return is_bound(claim)
+
+    def _is_made(self, wait: _Wait, node: Node, planned: Claim) -> bool:
+        claim = self._claim(planned, "binding volumes: failed to check provisioning pvc")
+        if _version(claim) in wait.written:
+            return False
+        if claim.annotations.get(SELECTED_NODE) != node.name:
+            raise NotBound(f'binding volumes: provisioning failed for PVC "{claim.name}"')
+        made = self._state.volume(claim.volume_name)
+        if made is not None:
+            self._check_reach(made, node)
+        return made is not None and is_bound(claim)
+
+    def _claim(self, planned: Claim, doing: str) -> Claim:
+        claim = self._state.claim(planned.namespace, planned.name)
+        if claim is None or claim.uid != planned.uid:
+            raise NotBound(f'{doing}: persistentvolumeclaim "{planned.name}" not found')
+        return claim
+
+    def _check_reach(self, volume: Volume, node: Node) -> None:
+        if not is_reached(volume, node, self._state):
+            raise NotBound(f'binding volumes: pv "{volume.name}" node affinity doesn\'t match node "{node.name}"')
+
+
+def _version(record: Claim | Volume) -> str:
+    return f"{record.uid} {record.resource_version}"
+
+
+def volume_plan(pod: Pod, node_name: str, filters: Sequence[Plugin], cache: Cache) -> tuple[VolumePlan, float] | None:
+    """How the pod gets its volumes on the node, and how long it waits for them; None where there is nothing to do."""
+    for plugin in filters if pod.volumes else ():
+        if isinstance(plugin, VolumeBinding):
+            plan = plugin.plan(pod, cache.state, node_name)
+            return None if plan is None else (plan, plugin.bind_timeout_seconds)
+    return None
