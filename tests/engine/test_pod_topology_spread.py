@@ -372,24 +372,35 @@ def test_defaults_that_make_no_sense_are_refused_with_their_field(args, field):
 # --- what answers hang on --------------------------------------------------------------------------------------------
 
 
+def bases_of(state, pod):
+    plugin, query = PodTopologySpread({}), Query(pod, state.table)
+    return plugin.filter_basis(query, state), plugin.score_basis(query, state)
+
+
 def test_the_answers_for_a_pod_without_constraints_hang_on_nothing_else():
-    state, plugin = state_of(CROWDED), PodTopologySpread({})
-    before = plugin.basis(Query(PLAIN, state.table), state)
+    state = state_of(CROWDED)
+    before = bases_of(state, PLAIN)
     state.table.add_pod(parse_pod(make_pod("other", labels=WEB)), "b")
-    assert plugin.basis(Query(PLAIN, state.table), state) == before == ()
+    assert bases_of(state, PLAIN) == before == ((), ())
 
 
-def test_the_answers_for_a_constrained_pod_hang_on_the_pods_that_count():
-    state, plugin, pod = state_of(CROWDED), PodTopologySpread({}), spread_pod(hard())
-
-    def basis():
-        return plugin.basis(Query(pod, state.table), state)
-
-    before = basis()
+def test_the_scores_of_a_constrained_pod_hang_on_the_pods_that_count():
+    state, pod = state_of(CROWDED), spread_pod(soft())
+    before = bases_of(state, pod)
     state.table.add_pod(parse_pod(make_pod("other", labels={"app": "db"})), "b")
-    assert basis() == before
+    assert bases_of(state, pod) == before
     state.table.add_pod(parse_pod(make_pod("another", labels=WEB)), "b")
-    assert basis() != before
+    assert bases_of(state, pod) != before
+
+
+def test_the_verdicts_on_a_constrained_pod_hang_on_which_domains_have_too_many():
+    state, pod = state_of(CROWDED), spread_pod(hard())
+    before = bases_of(state, pod)
+    for name in ("one", "two"):  # a has three, and is refused until b has as many
+        state.table.add_pod(parse_pod(make_pod(name, labels=WEB)), "b")
+        assert bases_of(state, pod) == before
+    state.table.add_pod(parse_pod(make_pod("three", labels=WEB)), "b")
+    assert bases_of(state, pod) != before
 
 
 # --- against plain loops ---------------------------------------------------------------------------------------------
