@@ -58,7 +58,7 @@ from berth.policy import BUILT_IN, compile_policy
 
 NODES = (1000, 5000, 20_000)
 BUDGETED_NODES, BIG_NODES = 5000, 20_000
-FEWEST_SAMPLES, MOST_SAMPLES = 10, 200
+WARM, FEWEST_SAMPLES, MOST_SAMPLES = 70, 10, 300
 ENOUGH_SECONDS = 2.0
 REPEAT_BUDGET, RATIO_BUDGET = 50.0, 4.5
 VICTORIOUS = 1000
@@ -182,11 +182,12 @@ def measure(case: Case, world: World) -> Result:
 def _times(case: Case, state: State, samples: int) -> tuple[Figures, Figures]:
     pipeline, random = compile_policy(BUILT_IN), Random(0)
     decide = _preempt if case.preempts else _place
-    for pod in _pods(case, "warm", range(2)):
-        decide(pipeline, state, pod, random)  # label columns and the like, which every cluster has after its first pod
+    for pod in _pods(case, "warm", range(WARM)):
+        decide(pipeline, state, pod, random)  # until as much is kept as ever is, as in a scheduler that runs for long
     new: list[float] = []
     repeat: list[float] = []
-    for pod, times in zip(_pods(case, "measured", range(2, samples)), cycle((new, repeat)), strict=False):
+    measured = list(_pods(case, "measured", range(WARM, samples)))
+    for pod, times in zip(measured, cycle((new, repeat)), strict=False):
         started = time.thread_time_ns()
         decide(pipeline, state, pod, random)
         times.append((time.thread_time_ns() - started) / 1000)

@@ -31,16 +31,12 @@ class Counted(NamedTuple):
     weight: int
 
 
-class Share(NamedTuple):
-    """What one node has of a resource, what is taken of it with the pod there, and the resource's weight."""
-
-    have: int
-    taken: int
-    weight: int
+Share = tuple[int, int, int]
+"""What one node has of a resource, what is taken of it with the pod there, and the resource's weight."""
 
 
 class Load(NamedTuple):
-    """A resource on many nodes: int64[nodes] what they have and what is taken of it, with the pod there or not.
+    """A resource on many nodes: int64[nodes] what they have and what is taken of it, and what the pod adds.
 
     `everywhere`: every node has some of it; where one has none the resource does not count. The columns may be the
     table's own: read them, never write them.
@@ -48,6 +44,7 @@ class Load(NamedTuple):
 
     have: Int64Column
     taken: Int64Column
+    amount: int
     weight: int
     everywhere: bool
 
@@ -77,27 +74,29 @@ def counted(
 
 
 def loads(table: NodeTable, rows: Rows, resources: Sequence[Counted], with_defaults: bool) -> Iterator[Load]:
-    """What is taken on these rows of known nodes with the pod on top."""
+    """The resources on these rows of known nodes."""
     for resource in resources:
         have = table.allocatable[resource.number, rows]
-        taken = _taken(table, resource, with_defaults)[rows] + resource.amount
-        yield Load(have, taken, resource.weight, table.is_everywhere(resource.number))
+        taken = _taken(table, resource, with_defaults)[rows]
+        yield Load(have, taken, resource.amount, resource.weight, table.is_everywhere(resource.number))
 
 
 def loads_without(table: NodeTable, rows: Rows, resources: Sequence[Counted], with_defaults: bool) -> Iterator[Load]:
-    """What is taken on these rows, of known nodes or not, without the pod."""
+    """The same without the pod, on rows of known nodes or not."""
     for resource in resources:
         have = table.allocatable[resource.number, rows]
-        yield Load(have, _taken(table, resource, with_defaults)[rows], resource.weight, bool(have.min(initial=1) > 0))
+        everywhere = bool(have.min(initial=1) > 0)
+        yield Load(have, _taken(table, resource, with_defaults)[rows], 0, resource.weight, everywhere)
 
 
 def shares(table: NodeTable, row: int, resources: Sequence[Counted], with_defaults: bool) -> list[Share]:
-    """The same of a single row, with the pod on top; resources that the node has none of are left out."""
+    """The resources of a single row, with the pod on top; those that the node has none of are left out."""
     found = []
-    for r in resources:
-        have = table.allocatable.item(r.number, row)
+    for resource in resources:
+        have = table.allocatable.item(resource.number, row)
         if have:
-            found.append(Share(have, _taken(table, r, with_defaults).item(row) + r.amount, r.weight))
+            taken = _taken(table, resource, with_defaults).item(row)
+            found.append((have, taken + resource.amount, resource.weight))
     return found
 
 

@@ -32,6 +32,7 @@ MOST_CHANGES: Final = 24  # beyond, asking about all nodes at once is faster tha
 
 Judge = Callable[[int, Plugin, Query, State, Rows], Verdicts]
 Score = Callable[[int, Plugin, Query, State, Rows], Int64Column]
+Constant = Callable[[int, Plugin, Query, State], int | None]
 Changed = list[tuple[int, int]]  # row and position of nodes that changed
 
 
@@ -70,8 +71,19 @@ class _Relative:
 
 
 class Panel:
-    def __init__(self, filters: Sequence[Plugin], scores: Sequence[tuple[Plugin, int]], judge: Judge, score: Score):
-        """`judge` and `score` ask a plugin, by its number, about rows; they know what may be shared between pods."""
+    def __init__(
+        self,
+        filters: Sequence[Plugin],
+        scores: Sequence[tuple[Plugin, int]],
+        judge: Judge,
+        score: Score,
+        constant: Constant,
+    ) -> None:
+        """`judge` and `score` ask a plugin, by its number, about rows; they know what may be shared between pods.
+
+        `constant` is what a plugin that knows its bounds gives to every node alike, None where it does not.
+        """
+        self._constant = constant
         self.fits: BoolColumn
         self.totals: Int64Column
         self.feasible = 0
@@ -112,15 +124,17 @@ class Panel:
             if not static:
                 self._local.append(_Local(index, plugin, weight, plugin.score_basis(query, state)))
             elif plugin.pre_score(query, state):
-                self._fixed += self._score(index, plugin, query, state, self._rows) * weight
+                said = self._score(index, plugin, query, state, self._rows)
+                self._fixed += said if weight == 1 else said * weight
             return
         basis = () if static else plugin.score_basis(query, state)
+        constant = self._constant(index, plugin, query, state) if static else None
+        if constant is not None:
+            self._fixed += constant * weight
+            return
         relative = _Relative(index, plugin, weight, static, basis, None)
         self._normalise(relative, query, state)
-        if static and relative.raw is not None and relative.raw.min() == relative.raw.max():
-            relative.normalised = None if relative.normalised is None else relative.normalised[:1]
-            self._fixed += 0 if relative.normalised is None else relative.normalised * weight
-        elif not static or relative.normalised is not None:
+        if not static or relative.normalised is not None:
             self._relative.append(relative)
 
     def _settle(self, query: Query, state: State) -> Int64Column:
@@ -138,7 +152,7 @@ class Panel:
         relative.normalised = relative.raw = None
         if not plugin.pre_score(query, state):
             return
-        if _knows_bounds(plugin):
+        if knows_bounds(plugin):
             relative.raw = self._score(index, plugin, query, state, self._rows)
             relative.bounds = self._bounds(relative)
             relative.normalised = plugin.scale(relative.raw, relative.bounds)
@@ -339,11 +353,11 @@ class Panel:
         return False
 
 
-def _knows_bounds(plugin: Plugin) -> bool:
+def knows_bounds(plugin: Plugin) -> bool:
     return type(plugin).bounds is not Plugin.bounds
 
 
 def _is_relative(plugin: Plugin, static: bool) -> bool:
     """Whether its scores are normalised over the feasible nodes, or hang on others than their own."""
-    normalises = _knows_bounds(plugin) or type(plugin).normalize is not Plugin.normalize
+    normalises = knows_bounds(plugin) or type(plugin).normalize is not Plugin.normalize
     return normalises or not (static or plugin.node_local)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.events import ANY, Event
-from berth.engine.panel import Panel
+from berth.engine.panel import Panel, knows_bounds
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.table import NodeTable
@@ -33,7 +33,7 @@ from berth.model import Pod
 T = TypeVar("T")
 
 NO_NODES = "no nodes available to schedule pods"
-_KEPT_ANSWERS = 512
+_KEPT_ANSWERS = 128
 _KEPT_PANELS = 64
 
 
@@ -144,7 +144,7 @@ class Pipeline:
         random: Random,
     ) -> Placement:
         """On one of the rows that share the highest total; they are in the order of their nodes' names."""
-        best = rows[np.flatnonzero(totals == totals.max())]
+        best = rows[(totals == totals.max()).nonzero()[0]]
         return Placement(table.name(self._choose(best, random)), evaluated, feasible)
 
     # --- what is kept ------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class Pipeline:
         return panel
 
     def _new_panel(self, query: Query, state: State, survey: Survey) -> Panel:
-        panel = Panel(self.filters, self.scores, self._judged, self._scored)
+        panel = Panel(self.filters, self.scores, self._judged, self._scored, self._constant)
         panel.build(query, state, [opinion.verdicts for opinion in survey.opinions])
         self._panels[query.pod.signature] = panel
         if len(self._panels) > _KEPT_PANELS:
@@ -271,8 +271,22 @@ class Pipeline:
         key = plugin.static_key(query.pod)
         if key is None:
             return plugin.score(query, state, rows)
-        everywhere = slice(0, state.table.capacity)
+        everywhere = slice(0, state.table.span)
         return self._keep("score", index, key, state, lambda: plugin.score(query, state, everywhere))[rows]
+
+    def _constant(self, index: int, plugin: Plugin, query: Query, state: State) -> int | None:
+        """What a static plugin gives to every node alike, None where it does not or cannot be known."""
+        if not knows_bounds(plugin):
+            return None
+
+        def ask() -> int | None:
+            if not plugin.pre_score(query, state):
+                return 0
+            scores = plugin.score(query, state, state.table.rows)
+            alike = scores.min() == scores.max()
+            return int(plugin.normalize(scores[:1])[0]) if alike else None
+
+        return self._keep("constant", index, plugin.static_key(query.pod), state, ask)
 
     def best(self, ranking: Ranking, table: NodeTable) -> NDArray[np.intp]:
         """The rows that share the highest total, in the order of their names."""

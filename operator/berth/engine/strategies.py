@@ -71,9 +71,11 @@ class _Mean:
         for load in resources:
             if self._free:
                 share = load.have - load.taken
+                share -= load.amount
                 np.maximum(share, 0, out=share)
             else:
-                share = np.minimum(load.taken, load.have)
+                share = load.taken + load.amount
+                np.minimum(share, load.have, out=share)
             share *= MAX_SCORE
             share //= load.divisor
             total += share if load.weight == 1 else share * load.weight
@@ -82,11 +84,12 @@ class _Mean:
         return total
 
     def single(self, resources: Sequence[Share]) -> int:
-        total = 0
+        total = weights = 0
         for have, taken, weight in resources:
             amount = max(have - taken, 0) if self._free else min(taken, have)
             total += amount * MAX_SCORE // have * weight
-        return total // max(sum(resource.weight for resource in resources), 1)
+            weights += weight
+        return total // max(weights, 1)
 
 
 class _AlongLine:
@@ -98,7 +101,7 @@ class _AlongLine:
     def columns(self, resources: Iterable[Load], nodes: int) -> Int64Column:
         total, weights = np.zeros(nodes, dtype=np.int64), _Weights()
         for load in resources:
-            scores = self._line[np.minimum(load.taken, load.have) * MAX_SCORE // load.divisor]
+            scores = self._line[np.minimum(load.taken + load.amount, load.have) * MAX_SCORE // load.divisor]
             counts = (load.have != 0) & (scores > 0)
             total += np.where(counts, scores, 0) * load.weight
             weights.add(load.weight, counts)

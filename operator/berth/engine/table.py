@@ -228,6 +228,11 @@ class NodeTable:
         """How many rows the columns have room for."""
         return self.allocatable.shape[1]
 
+    @property
+    def span(self) -> int:
+        """How many rows have ever been in use at once: none beyond is."""
+        return len(self._slots)
+
     def row(self, name: str) -> int | None:
         """The row of a known node."""
         row = self._row_of.get(name)
@@ -274,7 +279,9 @@ class NodeTable:
         """The distinct taint sets, by id; an id that no node has stands for no taints."""
         return self._taints.values
 
-    def derived(self, key: Hashable, compute: Callable[[Rows], Int64Column]) -> Int64Column:
+    def derived(
+        self, key: Hashable, compute: Callable[[Rows], Int64Column], compute_row: Callable[[int], int]
+    ) -> Int64Column:
         """int64[rows]: what `compute` makes of each row's resources and pods, asked again for rows that changed."""
         kept = self._derived.get(key)
         changed = None if kept is None or len(kept[0]) < self.capacity else self.changes_since(kept[1])
@@ -284,9 +291,8 @@ class NodeTable:
                 del self._derived[next(iter(self._derived))]
         else:
             column = kept[0]
-            if changed:
-                rows = np.array(changed, dtype=np.intp)
-                column[rows] = compute(rows)
+            for row in set(changed):
+                column[row] = compute_row(row)
         self._derived[key] = (column, self.mark)
         return column
 

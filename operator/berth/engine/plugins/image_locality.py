@@ -28,13 +28,13 @@ class ImageLocality(Plugin):
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         table, pod = state.table, query.pod
-        total = np.zeros(table.capacity, dtype=np.int64)
-        for image in pod.images:
-            holders, sizes = table.images.holders(image)
-            total[holders] += (sizes * (len(holders) / max(len(table), 1))).astype(np.int64)
-        held = np.flatnonzero(total)
-        highest = HIGHEST_BYTES_A_CONTAINER * pod.container_count
-        above = np.clip(total[held], LOWEST_BYTES, highest) - LOWEST_BYTES
         scores = np.zeros(table.capacity, dtype=np.int64)
-        scores[held] = MAX_SCORE * above // (highest - LOWEST_BYTES)
+        found = [held for image in pod.images if len((held := table.images.holders(image))[0])]
+        for holders, sizes in found:
+            scores[holders] += (sizes * (len(holders) / max(len(table), 1))).astype(np.int64)
+        if found:
+            holders = found[0][0] if len(found) == 1 else np.unique(np.concatenate([rows for rows, _ in found]))
+            highest = HIGHEST_BYTES_A_CONTAINER * pod.container_count
+            above = np.minimum(np.maximum(scores[holders], LOWEST_BYTES), highest) - LOWEST_BYTES
+            scores[holders] = MAX_SCORE * above // (highest - LOWEST_BYTES)
         return scores[rows]

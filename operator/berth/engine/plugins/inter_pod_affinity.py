@@ -84,7 +84,7 @@ class InterPodAffinity(Plugin):
         weight = args.get("hardPodAffinityWeight")
         self._hard_weight = 1 if weight is None else require_integer(weight, "hardPodAffinityWeight", 0, 100)
         self._ignores_others = _flag(args, "ignorePreferredTermsOfExistingPods")
-        self._plan = f"{self.name} {id(self)}"
+        self._plan = f"InterPodAffinity {self._hard_weight} {self._ignores_others}"
 
     def basis(self, query: Query, state: State) -> Hashable:
         return self.filter_basis(query, state), self.score_basis(query, state)

@@ -15,19 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.allocation import (
-    Counted,
-    Load,
-    Share,
-    counted,
-    loads,
-    loads_without,
-    parse_resources,
-    pod_amount,
-    shares,
-)
+from berth.engine.allocation import Counted, Load, counted, loads, loads_without, parse_resources, pod_amount
 from berth.engine.plugin import MAX_SCORE, Plugin, Query, refuse_unknown
 from berth.engine.state import State
+from berth.engine.table import NodeTable
 from berth.engine.verdict import Int64Column, Rows, row_count
 
 _HALF = MAX_SCORE // 2
@@ -53,7 +44,11 @@ class NodeResourcesBalancedAllocation(Plugin):
         def without(rows: Rows) -> Int64Column:
             return _balance([*loads_without(table, rows, resources, with_defaults=False)], row_count(rows))
 
-        before = table.derived((self.name, *(resource.number for resource in resources)), without)
+        def without_of_row(row: int) -> int:
+            return _single_balance(_taken_shares(table, row, resources)[0])
+
+        key = (self.name, *(resource.number for resource in resources))
+        before = table.derived(key, without, without_of_row)
         after = _balance([*loads(table, rows, resources, with_defaults=False)], row_count(rows))
         after -= before[rows]
         after += _HALF
@@ -62,10 +57,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         return after
 
     def score_row(self, query: Query, state: State, row: int) -> int:
-        resources = self._counted(query, state)
-        after = shares(state.table, row, resources, with_defaults=False)
-        bare = [resource._replace(amount=0) for resource in resources]
-        before = shares(state.table, row, bare, with_defaults=False)
+        before, after = _taken_shares(state.table, row, self._counted(query, state))
         return _HALF + (_HALF + _single_balance(after) - _single_balance(before)) // 2
 
     def _counted(self, query: Query, state: State) -> tuple[Counted, ...]:
@@ -93,19 +85,32 @@ def _balance(resources: Sequence[Load], nodes: int) -> Int64Column:
 
 
 def _share(load: Load) -> NDArray[np.float64]:
-    share: NDArray[np.float64] = load.taken / load.divisor
+    taken = load.taken + load.amount if load.amount else load.taken
+    share: NDArray[np.float64] = taken / load.divisor
     return np.minimum(share, 1.0, out=share)
 
 
-def _single_balance(resources: list[Share]) -> int:
+def _taken_shares(table: NodeTable, row: int, resources: Sequence[Counted]) -> tuple[list[float], list[float]]:
+    """The taken shares of the resources that a node has, without the pod and with it."""
+    before, after = [], []
+    for number, amount, _ in resources:
+        have = table.allocatable.item(number, row)
+        if have:
+            taken = table.used.item(number, row)
+            before.append(min(float(taken) / have, 1.0))
+            after.append(min(float(taken + amount) / have, 1.0))
+    return before, after
+
+
+def _single_balance(taken: Sequence[float]) -> int:
     """`_balance` of one node."""
-    taken = [min(float(share.taken) / float(share.have), 1.0) for share in resources]
-    spread = 0.0
     if len(taken) == 2:
         spread = abs((taken[0] - taken[1]) / 2)
     elif len(taken) > 2:
         mean = sum(taken) / len(taken)
         spread = sqrt(sum((share - mean) * (share - mean) for share in taken) / len(taken))
+    else:
+        spread = 0.0
     return int((1 - spread) * float(MAX_SCORE))
 
 

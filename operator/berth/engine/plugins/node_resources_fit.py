@@ -8,7 +8,7 @@ Arguments: ignoredResources, ignoredResourceGroups (extended resources that the 
 scoringStrategy (type, resources, requestedToCapacityRatio).
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
@@ -57,8 +57,7 @@ class NodeResourcesFit(Plugin):
         if codes.any():
             for index, amount, _ in wanted[1:]:
                 codes[amount > table.allocatable[index, rows]] = Code.UNRESOLVABLE
-        reasons = [TOO_MANY_PODS if index == PODS else f"Insufficient {name}" for index, _, name in wanted]
-        return _explained(codes, short, reasons)
+        return _explained(codes, short, wanted)
 
     def fits_row(self, query: Query, state: State, row: int) -> bool:
         allocatable, used = state.table.allocatable, state.table.used
@@ -91,19 +90,24 @@ class NodeResourcesFit(Plugin):
         return name in self._ignored or name.split("/")[0] in self._ignored_groups
 
 
-def _explained(codes: NDArray[np.int8], short: list[BoolColumn], reasons: list[str]) -> Verdicts:
+def _explained(codes: NDArray[np.int8], short: list[BoolColumn], wanted: Sequence[tuple[int, int, str]]) -> Verdicts:
     """With a bit for each resource as the cause; beyond 63 resources, the number of the combination."""
     if len(short) < 64:
-        bits = np.int64(1) << np.arange(len(short), dtype=np.int64)
         return Verdicts(
             codes,
-            lambda: bits @ np.array(short, dtype=np.int64),
-            lambda cause: tuple(reason for bit, reason in enumerate(reasons) if cause >> bit & 1),
+            lambda: (np.int64(1) << np.arange(len(short), dtype=np.int64)) @ np.array(short, dtype=np.int64),
+            lambda cause: tuple(_reason(want) for bit, want in enumerate(wanted) if cause >> bit & 1),
         )
     combinations, numbers = np.unique(np.array(short), axis=1, return_inverse=True)
     return Verdicts(
-        codes, numbers.astype(np.int64), lambda cause: tuple(compress(reasons, combinations[:, cause].tolist()))
+        codes,
+        numbers.astype(np.int64),
+        lambda cause: tuple(map(_reason, compress(wanted, combinations[:, cause].tolist()))),
     )
+
+
+def _reason(wanted: tuple[int, int, str]) -> str:
+    return TOO_MANY_PODS if wanted[0] == PODS else f"Insufficient {wanted[2]}"
 
 
 def _names(args: Mapping[str, Any], field: str) -> frozenset[str]:

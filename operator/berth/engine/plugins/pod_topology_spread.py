@@ -75,7 +75,7 @@ class PodTopologySpread(Plugin):
             action: tuple(constraint for constraint in defaults if constraint.when_unsatisfiable == action)
             for action in (HARD, SOFT)
         }
-        self._memos = {action: f"{self.name} {action} {id(self)}" for action in (HARD, SOFT)}
+        self._memos = {action: f"PodTopologySpread {action} {self._defaults[action]}" for action in (HARD, SOFT)}
 
     def basis(self, query: Query, state: State) -> Hashable:
         return self.filter_basis(query, state), self.score_basis(query, state)
