@@ -3,12 +3,13 @@
 from dataclasses import replace
 from random import Random
 
+import numpy as np
 import pytest
 
 from berth.engine.pipeline import Pipeline, Placement, TieBreak
-from berth.engine.plugin import Query
+from berth.engine.plugin import Plugin, Query
 from berth.engine.registry import PLUGINS, make_plugin
-from berth.engine.verdict import row_numbers
+from berth.engine.verdict import Code, Verdicts, row_numbers
 from berth.model import parse
 from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES
 from engine.worlds import World, state_of, worlds
@@ -142,3 +143,38 @@ def test_deciding_with_nominated_pods_leaves_the_table_as_it_was():
     nominated(state, "a", priority=5, cpu="3")
     pipeline().decide(parse("Pod", make_pod("web", cpu="2")), state, Random(0))
     assert (state.table.statistics(), state.table.used.tolist()) == (before[0], before[1].tolist())
+
+
+def test_a_pod_goes_to_the_node_that_was_made_free_for_it_whatever_others_are_worth():
+    objects = [make_node("a", cpu="4"), make_node("b", cpu="4"), make_pod("there", node="b", cpu="2")]
+    state = state_of(objects)
+    pod = parse("Pod", make_pod("web", cpu="1", nominated="b", priority=5))
+    state.nominate(pod, "b")
+    said = pipeline().decide(pod, state, Random(0))
+    assert (said.node, said.evaluated, said.feasible) == ("b", 1, 1)
+    elsewhere = parse("Pod", make_pod("big", cpu="3", nominated="b", priority=5))
+    assert pipeline().decide(elsewhere, state, Random(0)).node == "a"
+    gone = parse("Pod", make_pod("late", cpu="1", nominated="gone", priority=5))
+    assert pipeline().decide(gone, state, Random(0)).node == "a"
+
+
+class Failing(Plugin):
+    name = "Failing"
+    filters = True
+
+    def __init__(self, on: str) -> None:
+        self._on = on
+
+    def filter(self, query, state, rows):
+        failed = np.array([state.table.name(int(row)) == self._on for row in row_numbers(rows)])
+        return Verdicts(failed * np.int8(Code.ERROR), failed.astype(np.int64), lambda cause: ("no such disk",))
+
+
+def test_a_filter_that_fails_on_a_node_ends_the_attempt_with_its_words():
+    state = state_of([make_node("a"), make_node("b"), make_node("c", unschedulable=True)])
+    pod = parse("Pod", make_pod("web", cpu="1"))
+    before = make_plugin("NodeUnschedulable", {}, "filter")
+    said = Pipeline([before, Failing("a")], []).decide(pod, state, Random(0))
+    assert (said.message, said.error) == ('running "Failing" filter plugin: no such disk', True)
+    refused_already = Pipeline([before, Failing("c")], []).decide(pod, state, Random(0))
+    assert isinstance(refused_already, Placement)

@@ -208,7 +208,10 @@ class Panel:
                     return False
                 judged.lets, anew = None, True
                 if not answer.skip:
-                    judged.lets = self._judge(judged.index, judged.plugin, query, state, self._rows).fits
+                    said = self._judge(judged.index, judged.plugin, query, state, self._rows)
+                    if said.failed is not None:
+                        return False
+                    judged.lets = said.fits
             elif not moved and judged.lets is not None and judged.plugin.node_local:
                 for row, position in changed:
                     judged.lets[position] = judged.plugin.fits_row(query, state, row)

@@ -77,7 +77,8 @@ class Survey:
     """What the filters left. `fits` is bool[rows asked]; `opinions` are in the pipeline's order.
 
     `crowded` are the nodes that fit as they are, but not with the pods that are nominated to them: by position in
-    `rows`, the opinion of the filter that says so.
+    `rows`, the opinion of the filter that says so. `failed`: a filter failed on a node that none before it had refused,
+    and nothing is decided.
     """
 
     rows: Rows
@@ -85,6 +86,7 @@ class Survey:
     opinions: tuple[Opinion, ...]
     stopped_by: Opinion | None
     crowded: Mapping[int, Opinion] = field(default_factory=dict)
+    failed: Diagnosis | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +118,14 @@ class Pipeline:
         if not len(table):
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
         query = Query(pod, table)
+        if pod.nominated_node_name and (kept := self._at_nominated(query, state)) is not None:
+            return kept
         panel = None if state.nominated else self._panel(query, state)
         if panel is not None:
             return self._place(panel.totals, table.rows_by_name, len(table), panel.feasible, table, random)
         survey = self.survey(query, state)
+        if survey.failed is not None:
+            return survey.failed
         feasible = int(np.count_nonzero(survey.fits))
         if not feasible:
             return diagnose(survey, len(table))
@@ -133,6 +139,15 @@ class Pipeline:
             order = _by_name(ranking.rows, table)
             totals, rows = ranking.totals[order], ranking.rows[order]
         return self._place(totals, rows, len(survey.fits), feasible, table, random)
+
+    def _at_nominated(self, query: Query, state: State) -> Placement | None:
+        """The node that was made free for the pod, if it fits there: no other is looked at then."""
+        name = query.pod.nominated_node_name
+        row = state.table.row(name)
+        opinions = [Opinion(plugin, _screened(plugin, query, state), None) for plugin in self.filters]
+        if row is None or any(opinion.pre_filter.code is not Code.FITS for opinion in opinions):
+            return None
+        return Placement(name, 1, 1) if self.refusal(query, state, row, opinions) is None else None
 
     def _place(
         self,
@@ -194,14 +209,16 @@ class Pipeline:
         rows = _narrowed(state.table, screened)
         fits = np.ones(row_count(rows), dtype=np.bool_)
         opinions = []
+        failed: Diagnosis | None = None
         for index, (plugin, answer) in enumerate(screened):
             verdicts = None
             if not answer.skip and len(fits):
                 verdicts = self._judged(index, plugin, query, state, rows)
+                failed = failed or _failure(plugin, verdicts, fits)
                 if not verdicts.all_fit:
                     fits &= verdicts.fits
             opinions.append(Opinion(plugin, answer, verdicts))
-        survey = Survey(rows, fits, tuple(opinions), None)
+        survey = Survey(rows, fits, tuple(opinions), None, failed=failed)
         return self._with_nominated(query, state, survey) if state.nominated else survey
 
     def _judged(self, index: int, plugin: Plugin, query: Query, state: State, rows: Rows) -> Verdicts:
@@ -382,6 +399,16 @@ def diagnose(survey: Survey, nodes: int) -> Diagnosis:
         frozenset(plugin.name for plugin in plugins),
         frozenset[Event]().union(*(plugin.wakes_on for plugin in plugins)),
     )
+
+
+def _failure(plugin: Plugin, verdicts: Verdicts, left: BoolColumn) -> Diagnosis | None:
+    """What is said if the filter failed on one of the nodes that are left."""
+    failed = verdicts.failed
+    if failed is None or not (failed & left).any():
+        return None
+    reasons = verdicts.reasons(int((failed & left).argmax()))
+    message = f'running "{plugin.name}" filter plugin: {", ".join(reasons)}'
+    return Diagnosis(message, len(left), frozenset([plugin.name]), plugin.wakes_on, error=True)
 
 
 def first_refusals(survey: Survey) -> tuple[Counter[str], list[Plugin]]:

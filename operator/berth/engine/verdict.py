@@ -90,6 +90,13 @@ class Verdicts:
             self._all_fit = not self.codes.any()
         return self._all_fit
 
+    @property
+    def failed(self) -> BoolColumn | None:
+        """bool[k]: where the plugin failed; None, if nowhere."""
+        if self.all_fit or self.codes.max() != Code.ERROR:
+            return None
+        return np.asarray(self.codes == Code.ERROR)
+
     def reasons(self, position: int) -> tuple[str, ...]:
         return self.describe(int(self.causes[position]))
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.counts import PodMatch, rows_with
-from berth.engine.default_spreading import HARD, HOSTNAME, SOFT, default_selector, read_defaults
+from berth.engine.default_spreading import HARD, HOSTNAME, SELECTING_KINDS, SOFT, default_selector, read_defaults
 from berth.engine.domains import FEW_DOMAINS, Domains
 from berth.engine.events import Event
 from berth.engine.plugin import MAX_SCORE, Plugin, Query, refuse_unknown
@@ -75,7 +75,7 @@ class PodTopologySpread(Plugin):
             action: tuple(constraint for constraint in defaults if constraint.when_unsatisfiable == action)
             for action in (HARD, SOFT)
         }
-        self._memos = {action: f"PodTopologySpread {action} {self._defaults[action]}" for action in (HARD, SOFT)}
+        self._plans = {action: f"PodTopologySpread {action} {self._defaults[action]}" for action in (HARD, SOFT)}
 
     def basis(self, query: Query, state: State) -> Hashable:
         return self.filter_basis(query, state), self.score_basis(query, state)
@@ -144,7 +144,7 @@ class PodTopologySpread(Plugin):
 
     def _by_domain(self, query: Query, state: State) -> list[tuple[Domains, NDArray[np.int8]]]:
         """What each hard constraint says of each domain; the last is for nodes without the label."""
-        key = f"{self._memos[HARD]} verdicts"
+        key = self._plans[HARD]
         if key not in query.memo:
             wishes = self._wishes(query, state, HARD)
             nodes = Nodes(state.table, query.pod, with_labels(state.table, wishes))
@@ -153,10 +153,12 @@ class PodTopologySpread(Plugin):
         return found
 
     def _wishes(self, query: Query, state: State, action: str) -> tuple[Wish, ...]:
-        wishes: tuple[Wish, ...] | None = query.memo.get(self._memos[action])
-        if wishes is None:
-            wishes = query.memo[self._memos[action]] = tuple(self._resolve(query.pod, state, action))
-        return wishes
+        """Kept for as long as no service or owner changes and the counters are moved."""
+        kept: tuple[object, tuple[Wish, ...]] | None = query.plan.get(self._plans[action])
+        since = (state,) if query.pod.spread_constraints else (state, *map(state.revision, SELECTING_KINDS))
+        if kept is None or kept[0] != since or any(wish.counts.dropped for wish in kept[1]):
+            kept = query.plan[self._plans[action]] = (since, tuple(self._resolve(query.pod, state, action)))
+        return kept[1]
 
     def _resolve(self, pod: Pod, state: State, action: str) -> Iterator[Wish]:
         if pod.spread_constraints:
