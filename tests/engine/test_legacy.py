@@ -432,6 +432,22 @@ class TestSpreading:
         assert scores("SelectorSpreadPriority", objects, pod) == {"a": 0, "b": 100}
         assert scores("ServiceSpreadingPriority", objects, pod) == {"a": 100, "b": 100}
 
+    def test_a_pod_that_one_of_the_services_selects_counts_once_where_services_alone_count(self):
+        front = {**self.WEB, "tier": "front"}
+        services = [self.SERVICE, service("front", {"tier": "front"}), service("both", front)]
+        others = [
+            make_pod("web", node="a", labels=self.WEB),
+            make_pod("tier", node="a", labels={"tier": "front"}),
+            make_pod("whole", node="b", labels=front),
+            make_pod("stranger", node="c", labels={"app": "db"}),
+        ]
+        found = scores(
+            "ServiceSpreadingPriority",
+            [node("a"), node("b"), node("c"), *services, *others],
+            make_pod("p", labels=front),
+        )
+        assert found == {"a": 0, "b": 50, "c": 100}
+
     def test_pods_must_meet_all_selectors_at_once(self):
         front = {**self.WEB, "tier": "front"}
         objects = [

@@ -269,7 +269,7 @@ class SelectorSpreadPriority(LegacyPlugin):
         return scores
 
     def _count(self, pod: Pod, node: Node, world: World) -> int:
-        services, owners = services_of(pod, world), self._owners(pod, world)
+        services, owners = services_of(pod, world), owners_of(pod, world)
         if not services and not owners:
             return 0
         return sum(
@@ -279,17 +279,18 @@ class SelectorSpreadPriority(LegacyPlugin):
             if other.namespace == pod.namespace and not other.deleting
         )
 
-    def _owners(self, pod: Pod, world: World) -> list[WorkloadOwner]:
-        return owners_of(pod, world)
-
 
 class ServiceSpreadingPriority(SelectorSpreadPriority):
-    """The same by services alone."""
+    """The same by services alone, any of which may select the other pod."""
 
     name = "ServiceSpreadingPriority"
 
-    def _owners(self, pod: Pod, world: World) -> list[WorkloadOwner]:
-        return []
+    def _count(self, pod: Pod, node: Node, world: World) -> int:
+        return sum(
+            any(service.selector.items() <= other.labels.items() for service in services_of(pod, world))
+            for other in world.pods_on(node.name)
+            if other.namespace == pod.namespace and not other.deleting
+        )
 
 
 def share_missing(count: int, most: int) -> float:

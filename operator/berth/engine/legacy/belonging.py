@@ -18,9 +18,9 @@ def owner_matches(pod: Pod, state: State) -> tuple[PodMatch, ...]:
     return tuple(_match(pod, selector) for selector in sorted(set(state.owners.selectors_of(pod)), key=repr))
 
 
-def count_pods(matches: tuple[PodMatch, ...], state: State) -> RowCounts | None:
-    """The pods that meet all of the matches, those that are being deleted left out; None without any match."""
-    return state.table.counts.of(matches, terminating=False) if matches else None
+def count_pods(matches: tuple[PodMatch, ...], state: State) -> RowCounts:
+    """The pods that meet all of the matches, those that are being deleted left out."""
+    return state.table.counts.of(matches, terminating=False)
 
 
 def _match(pod: Pod, selector: LabelSelector) -> PodMatch:

@@ -1,8 +1,8 @@
 """SelectorSpreadPriority and ServiceSpreadingPriority: spread the pods that belong together over nodes and zones.
 
-SelectorSpreadPriority     pods belong together that the same services, ReplicationControllers, ReplicaSets and
-                           StatefulSets select
-ServiceSpreadingPriority   the same, of services alone
+SelectorSpreadPriority     pods belong with this one that all the services, ReplicationControllers, ReplicaSets and
+                           StatefulSets select that select it
+ServiceSpreadingPriority   those that one of the services selects that select it
 
 Over the feasible nodes, with c the pods that belong with this one on a node and z those in its zone:
 
@@ -15,11 +15,12 @@ topology.kubernetes.io/*. Pods that are being deleted do not count.
 """
 
 from collections.abc import Hashable
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.counts import PodMatch
+from berth.engine.counts import RowCounts
 from berth.engine.legacy.belonging import count_pods, owner_matches, service_matches
 from berth.engine.plugin import MAX_SCORE, Plugin, Query
 from berth.engine.state import State
@@ -39,13 +40,13 @@ class SelectorSpreadPriority(Plugin):
     node_local = False
 
     def basis(self, query: Query, state: State) -> Hashable:
-        alike = count_pods(self._matches(query.pod, state), state)
-        return () if alike is None else (alike, alike.version)
+        return tuple((counts, counts.version) for _, counts in self._alike(query.pod, state))
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         zones = zone_ids(state.table, rows)
-        alike = count_pods(self._matches(query.pod, state), state)
-        counts = np.zeros(len(zones)) if alike is None else alike.column()[rows].astype(np.float64)
+        counts = np.zeros(len(zones))
+        for sign, alike in self._alike(query.pod, state):
+            counts += sign * alike.column()[rows]
         scores = _few_is_good(counts, float(counts.max(initial=0)))
         in_zone = zones >= 0
         if in_zone.any():
@@ -54,15 +55,19 @@ class SelectorSpreadPriority(Plugin):
             scores = np.where(in_zone, scores * (1.0 - ZONE_WEIGHT) + ZONE_WEIGHT * by_zone, scores)
         return scores.astype(np.int64)
 
-    def _matches(self, pod: Pod, state: State) -> tuple[PodMatch, ...]:
-        return service_matches(pod, state) + owner_matches(pod, state)
+    def _alike(self, pod: Pod, state: State) -> list[tuple[int, RowCounts]]:
+        """The pods that belong with this one: counts to be added (1) or taken off (-1)."""
+        matches = service_matches(pod, state) + owner_matches(pod, state)
+        return [(1, count_pods(matches, state))] if matches else []
 
 
 class ServiceSpreadingPriority(SelectorSpreadPriority):
     name = "ServiceSpreadingPriority"
 
-    def _matches(self, pod: Pod, state: State) -> tuple[PodMatch, ...]:
-        return service_matches(pod, state)
+    def _alike(self, pod: Pod, state: State) -> list[tuple[int, RowCounts]]:
+        matches = dict.fromkeys(service_matches(pod, state))
+        subsets = [subset for size in range(1, len(matches) + 1) for subset in combinations(matches, size)]
+        return [(1 if len(subset) % 2 else -1, count_pods(subset, state)) for subset in subsets]
 
 
 def _few_is_good(counts: NDArray[np.float64], highest: float) -> NDArray[np.float64]:

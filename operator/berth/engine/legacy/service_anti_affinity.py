@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from berth.engine.counts import RowCounts
 from berth.engine.legacy.arguments import require_label
 from berth.engine.legacy.belonging import count_pods, service_matches
 from berth.engine.plugin import MAX_SCORE, Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.verdict import Int64Column, Rows
+from berth.model import Pod
 
 
 class ServiceAntiAffinity(Plugin):
@@ -31,14 +33,14 @@ class ServiceAntiAffinity(Plugin):
         self._label = require_label(args, "label")
 
     def basis(self, query: Query, state: State) -> Hashable:
-        alike = count_pods(service_matches(query.pod, state)[:1], state)
+        alike = _alike(query.pod, state)
         return () if alike is None else (alike, alike.version)
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         column, values = state.table.label(self._label)
         ids = column[rows]
         labelled = ids >= 0
-        alike = count_pods(service_matches(query.pod, state)[:1], state)
+        alike = _alike(query.pod, state)
         counts = np.zeros_like(ids) if alike is None else alike.column()[rows]
         total = int(counts.sum())
         if not total:
@@ -47,3 +49,9 @@ class ServiceAntiAffinity(Plugin):
         # Floats in kube-scheduler's order of operations, so that the cut falls where its does.
         scores = float(MAX_SCORE) * ((total - in_group) / float(total))
         return np.where(labelled, scores, 0.0).astype(np.int64)
+
+
+def _alike(pod: Pod, state: State) -> RowCounts | None:
+    """The pods of the first service that selects the pod; None, if none does."""
+    matches = service_matches(pod, state)[:1]
+    return count_pods(matches, state) if matches else None
