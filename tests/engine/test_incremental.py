@@ -23,7 +23,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from berth.engine.counts import PodMatch
 from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.state import State
-from berth.engine.terms import Role
 from berth.judge.verdicts import verdict_on
 from berth.model import LabelSelector, Requirement, object_key, parse_pod
 from berth.policy import import_configuration, load_policy
@@ -117,11 +116,10 @@ def _terms(state: State) -> list[Any]:
     probes = [parse_pod(case["pod"]) for case in pool()[:: CASES_A_THEME * 2]]
     return [
         sorted(
-            (carried.term.topology_key, carried.weight, str(carried.term.selector), int(carried.rows.column().sum()))
-            for carried in state.table.terms.matching(role, probe)
+            (c.role, c.term.topology_key, c.weight, str(c.term.selector), int(c.rows.column().sum()))
+            for c in state.table.terms.matching(probe)
         )
         for probe in probes
-        for role in Role
     ]
 
 

@@ -117,12 +117,12 @@ class Pipeline:
         table = state.table
         if not len(table):
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
+        panel = None if state.nominated else self._panel(pod, state)
+        if panel is not None and not pod.nominated_node_name:
+            return self._place(panel.totals, table.rows_by_name, len(table), panel.feasible, table, random)
         query = Query(pod, table)
         if pod.nominated_node_name and (kept := self._at_nominated(query, state)) is not None:
             return kept
-        panel = None if state.nominated else self._panel(query, state)
-        if panel is not None:
-            return self._place(panel.totals, table.rows_by_name, len(table), panel.feasible, table, random)
         survey = self.survey(query, state)
         if survey.failed is not None:
             return survey.failed
@@ -179,9 +179,9 @@ class Pipeline:
         kept: T = self._kept[point, index, key]
         return kept
 
-    def _panel(self, query: Query, state: State) -> Panel | None:
+    def _panel(self, pod: Pod, state: State) -> Panel | None:
         """The panel of the pod's signature, if there is one and it knows a choice of nodes."""
-        signature = query.pod.signature
+        signature = pod.signature
         panel = self._panels.get(signature)
         if panel is None:
             return None

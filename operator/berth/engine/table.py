@@ -391,10 +391,11 @@ class NodeTable:
     def _account(self, pod: Pod, row: int, sign: int) -> None:
         usage = {self.resource(name): amount for name, amount in pod.usage.items()}
         usage[PODS] = 1
+        used, nonzero = self.used, self.nonzero
         for index, amount in usage.items():
-            self.used[index, row] += sign * amount
-        self.nonzero[CPU, row] += sign * pod.usage_nonzero[CPU]
-        self.nonzero[MEMORY, row] += sign * pod.usage_nonzero[MEMORY]
+            used[index, row] += sign * amount
+        nonzero[CPU, row] += sign * pod.usage_nonzero[CPU]
+        nonzero[MEMORY, row] += sign * pod.usage_nonzero[MEMORY]
         if sign > 0:
             self.pods.add(pod, row, usage)
             self.counts.add(pod, row)

@@ -25,9 +25,10 @@ class Role(StrEnum):
 class CarriedTerm:
     """A term with its weight (0 where it is required), and how many pods on each row carry it."""
 
-    __slots__ = ("pods", "rows", "term", "weight")
+    __slots__ = ("pods", "role", "rows", "term", "weight")
 
-    def __init__(self, term: PodTerm, weight: int, extent: Extent) -> None:
+    def __init__(self, role: Role, term: PodTerm, weight: int, extent: Extent) -> None:
+        self.role = role
         self.term = term
         self.weight = weight
         self.rows = RowCounts(extent)
@@ -40,14 +41,14 @@ class CarriedTerms:
         self.version = 0  # moves when a distinct term comes or goes
         self._namespace_labels = namespace_labels
         self._terms: dict[tuple[Role, int, PodTerm], CarriedTerm] = {}
-        self._index: dict[Role, LabelIndex[CarriedTerm]] = {role: LabelIndex() for role in Role}
+        self._index: LabelIndex[CarriedTerm] = LabelIndex()
 
-    def matching(self, role: Role, pod: Pod) -> list[CarriedTerm]:
-        """The distinct terms of this role that select the pod; a namespace that is not known has no labels."""
-        index = self._index[role]
-        if not index:
+    def matching(self, pod: Pod) -> list[CarriedTerm]:
+        """The distinct terms that select the pod; a namespace that is not known has no labels."""
+        if not self._terms:
             return []
-        found = [carried for carried in index.candidates(pod.labels) if _selector(carried.term).matches(pod.labels)]
+        candidates = self._index.candidates(pod.labels)
+        found = [carried for carried in candidates if _selector(carried.term).matches(pod.labels)]
         if not found:
             return found
         labels = self._namespace_labels(pod.namespace) or {}
@@ -66,14 +67,14 @@ class CarriedTerms:
             key = (role, weight, term)
             carried = self._terms.get(key)
             if carried is None:
-                carried = self._terms[key] = CarriedTerm(term, weight, self._extent)
-                self._index[role].add(carried, (term.selector,))
+                carried = self._terms[key] = CarriedTerm(role, term, weight, self._extent)
+                self._index.add(carried, (term.selector,))
                 self.version += 1
             carried.rows.add(row, sign)
             carried.pods += sign
             if not carried.pods:
                 del self._terms[key]
-                self._index[role].discard(carried, (term.selector,))
+                self._index.discard(carried, (term.selector,))
                 self.version += 1
 
     def __bool__(self) -> bool:

@@ -160,7 +160,7 @@ def _build(body: Body) -> Pod:
     try:
         affinity = read_affinity(spec, namespace, labels)
         volumes = read_volumes(spec, name)
-        return Pod(
+        pod = Pod(
             uid=uid,
             namespace=namespace,
             name=name,
@@ -202,6 +202,9 @@ def _build(body: Body) -> Pod:
             preempted=conditions.get("DisruptionTarget", ())[:2] == ("True", "PreemptionByScheduler"),
             scheduled_condition=conditions.get("PodScheduled"),
         )
+        if not pod.node_name:
+            _ = pod.signature  # it will be asked for when the pod's turn comes, and that should be short
+        return pod
     except FieldError as error:
         raise error.within("spec") from None
 

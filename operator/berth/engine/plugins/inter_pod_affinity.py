@@ -30,9 +30,9 @@ from berth.engine.events import Event
 from berth.engine.plugin import MAX_SCORE, BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.table import NodeTable
-from berth.engine.terms import Role
+from berth.engine.terms import CarriedTerm, Role
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_count
-from berth.model import Pod, PodAffinity, PodTerm
+from berth.model import Pod, PodTerm
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -40,7 +40,6 @@ REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
 _FITS, _AFFINITY, _ANTI_AFFINITY, _EXISTING = range(4)
 _REASONS = {_AFFINITY: REASON_AFFINITY, _ANTI_AFFINITY: REASON_ANTI_AFFINITY, _EXISTING: REASON_EXISTING}
 _CODES = np.array([Code.FITS, Code.UNRESOLVABLE, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE], dtype=np.int8)
-_NO_TERMS = PodAffinity()
 
 Counted = tuple[str, RowCounts]
 """Pods by row, and the topology key that says what is near them."""
@@ -197,30 +196,39 @@ class InterPodAffinity(Plugin):
         return parties
 
     def _find_parties(self, pod: Pod, table: NodeTable, since: tuple[object, ...]) -> "_Parties":
-        alone = not table.terms and pod.pod_affinity == pod.pod_anti_affinity == _NO_TERMS
-        forbidden = [] if alone else [(c.term.topology_key, c.rows) for c in table.terms.matching(Role.FORBIDDEN, pod)]
+        carried = table.terms.matching(pod)
         return _Parties(
             since=since,
-            forbidden=forbidden,
+            forbidden=[(term.term.topology_key, term.rows) for term in carried if term.role is Role.FORBIDDEN],
             avoided=[(term.topology_key, _meeting((term,), table)) for term in pod.pod_anti_affinity.required],
             wanted=_meeting(pod.pod_affinity.required, table) if pod.pod_affinity.required else None,
             wanted_keys={term.topology_key for term in pod.pod_affinity.required},
-            opinions=[] if alone else list(self._opinions(pod, table)),
+            opinions=list(self._opinions(pod, carried, table)),
         )
 
-    def _opinions(self, pod: Pod, table: NodeTable) -> Iterator[Opinion]:
+    def _opinions(self, pod: Pod, carried: Sequence[CarriedTerm], table: NodeTable) -> Iterator[Opinion]:
         mine = ((pod.pod_affinity.preferred, 1), (pod.pod_anti_affinity.preferred, -1))
         if self._ignores_others and not any(terms for terms, _ in mine):
             return
         for preferred, sign in mine:
             for weighted in preferred:
                 yield weighted.term.topology_key, _meeting((weighted.term,), table), sign * weighted.weight
-        for role, sign in ((Role.PREFERRED, 1), (Role.AVOIDED, -1)):
-            for carried in table.terms.matching(role, pod):
-                yield carried.term.topology_key, carried.rows, sign * carried.weight
-        if self._hard_weight:
-            for carried in table.terms.matching(Role.REQUIRED, pod):
-                yield carried.term.topology_key, carried.rows, self._hard_weight
+        for term in carried:
+            weight = self._worth(term)
+            if weight:
+                yield term.term.topology_key, term.rows, weight
+
+    def _worth(self, carried: CarriedTerm) -> int:
+        """What a pod near is worth that carries the term."""
+        match carried.role:
+            case Role.PREFERRED:
+                return carried.weight
+            case Role.AVOIDED:
+                return -carried.weight
+            case Role.REQUIRED:
+                return self._hard_weight
+            case _:
+                return 0
 
 
 class _Parties:
