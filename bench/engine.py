@@ -4,7 +4,7 @@
 
 Measured is the default policy's whole decision, every node filtered and every feasible one scored, and the booking of
 the pod on its node, as Cache.assume does it. Each measured pod is of another Deployment: its labels, requests, image
-and selectors are new to the engine (`new`), and after it a second one of the same kind is placed (`repeat`). Each case
+and selectors are new to the engine (`new`), and after it four more of the same kind are placed (`repeat`). Each case
 has a state of its own, filled from the same records (bench.worlds says what is in it), in which 9 of 10 nodes or more
 are feasible. Parsing is not measured: a pod is parsed when the watch brings it, not when it is decided.
 
@@ -60,6 +60,7 @@ NODES = (1000, 5000, 20_000)
 BUDGETED_NODES, BIG_NODES = 5000, 20_000
 WARM, FEWEST_SAMPLES, MOST_SAMPLES = 70, 10, 300
 ENOUGH_SECONDS = 2.0
+REPLICAS = 5
 REPEAT_BUDGET, RATIO_BUDGET = 50.0, 4.5
 VICTORIOUS = 1000
 PREEMPTION = Preemption()
@@ -187,7 +188,7 @@ def _times(case: Case, state: State, samples: int) -> tuple[Figures, Figures]:
     new: list[float] = []
     repeat: list[float] = []
     measured = list(_pods(case, "measured", range(WARM, samples)))
-    for pod, times in zip(measured, cycle((new, repeat)), strict=False):
+    for pod, times in zip(measured, cycle((new, *[repeat] * (REPLICAS - 1))), strict=False):
         started = time.thread_time_ns()
         decide(pipeline, state, pod, random)
         times.append((time.thread_time_ns() - started) / 1000)
@@ -197,8 +198,8 @@ def _times(case: Case, state: State, samples: int) -> tuple[Figures, Figures]:
 
 
 def _pods(case: Case, prefix: str, deployments: range) -> Iterator[Pod]:
-    """Two of each Deployment."""
-    for number, copy in product(deployments, range(2)):
+    """Some of each Deployment."""
+    for number, copy in product(deployments, range(REPLICAS)):
         spec = case.shape(number) | ({"priority": VICTORIOUS} if case.preempts else {})
         body = pod_body(
             f"{prefix}-{number}-{copy}",
