@@ -20,6 +20,7 @@ ARGS ?=
 SEED ?=
 COUNT ?= 150
 SIZE ?= 10
+NOMINATED ?=
 OUT ?=
 
 .PHONY: help install demo test check control-plane cluster-test oracle vectors clean
@@ -64,8 +65,8 @@ cluster-test: $(READY) ## run the tests that need a real kube-apiserver, or real
 oracle: $(READY) ## build the oracles from kube-scheduler's own code (once; minutes)
 	@$(ORACLE).build
 
-vectors: $(READY) ## make fresh vectors and judge them: make vectors [SEED=...] [COUNT=150] [SIZE=10] [OUT=FILE]
-	@$(ORACLE).vectors --count '$(COUNT)' --size '$(SIZE)' $(if $(SEED),--seed='$(SEED)') $(if $(OUT),--out='$(OUT)')
+vectors: $(READY) ## make fresh vectors and judge them: make vectors [SEED=...] [COUNT=150] [SIZE=10] [NOMINATED=1] [OUT=FILE]
+	@$(ORACLE).vectors --count '$(COUNT)' --size '$(SIZE)' $(if $(SEED),--seed='$(SEED)') $(if $(NOMINATED),--nominated) $(if $(OUT),--out='$(OUT)')
 
 bench: $(READY) ## bench-engine and bench-rollouts, then bench-cluster, which gets the ARGS
 	@$(MAKE) --no-print-directory bench-engine bench-rollouts ARGS=

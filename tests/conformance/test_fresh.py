@@ -9,7 +9,7 @@ import secrets
 import pytest
 
 from conformance.oracle.build import require_oracles
-from conformance.oracle.vectors import describe, judge_vectors, make_vectors
+from conformance.oracle.vectors import command, describe, judge_vectors, make_vectors
 from control_plane.programs import MissingPrograms
 
 THEMES = 14
@@ -24,12 +24,17 @@ def oracles():
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize(("count", "size"), [(143, 10), (10, 80)], ids=["small clusters", "clusters of up to 80 nodes"])
-def test_every_fresh_vector_agrees_with_the_oracle(oracles, capsys, count, size):
-    again = f"make vectors SEED={(seed := secrets.token_hex(4))} COUNT={count} SIZE={size}"
+@pytest.mark.parametrize(
+    ("count", "size", "nominated"),
+    [(143, 10, False), (10, 80, False), (40, 10, True)],
+    ids=["small clusters", "clusters of up to 80 nodes", "nominated pods counted"],
+)
+def test_every_fresh_vector_agrees_with_the_oracle(oracles, capsys, count, size, nominated):
+    seed = secrets.token_hex(4)
+    again = command(seed, count, size, nominated=nominated)
     with capsys.disabled():
         print(f"\n{again}", flush=True)
-    vectors = make_vectors(seed, count, size)
+    vectors = make_vectors(seed, count, size, nominated=nominated)
     agreement = judge_vectors(vectors)
     assert vectors.failed == [], f"the oracle itself failed; {again}"
     assert len(vectors.packed) == count * THEMES

@@ -1,7 +1,8 @@
-"""Makes fresh vectors and judges them: `make vectors SEED=… COUNT=… SIZE=… OUT=FILE`.
+"""Makes fresh vectors and judges them: `make vectors SEED=… COUNT=… SIZE=… NOMINATED=1 OUT=FILE`.
 
 Random cases of a seed are put before the oracles, packed with their answers, and put before `berth judge`. Printed are
 the agreement by theme and the first differences. A case on which the oracle itself fails is left out, and counted.
+With NOMINATED=1 more pods are pending and nominated to a node, and such pods count on both sides; else on neither.
 
 Exit status: 0 every vector agrees, 1 some do not, 2 the oracles cannot be built here.
 """
@@ -24,7 +25,7 @@ from berth.judge import judge_lines
 from conformance.agreement import differences
 from conformance.cases import theme
 from conformance.oracle.build import CURRENT, LEGACY, Oracle, require_oracles
-from conformance.oracle.generator import current_cases, legacy_cases
+from conformance.oracle.generator import current_cases, legacy_cases, nominated_cases
 from control_plane.go_build import BuildFailed
 from control_plane.programs import MissingPrograms
 
@@ -40,10 +41,14 @@ class OracleFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Cases with the oracle's answers (`expect`), and the ids of those on which the oracle itself failed."""
+    """Cases with the oracle's answers (`expect`), and the ids of those on which the oracle itself failed.
+
+    `nominated`: pods that are nominated to a node count in the answers.
+    """
 
     packed: Sequence[Json]
     failed: Sequence[str]
+    nominated: bool
 
 
 @dataclass(slots=True)
@@ -55,21 +60,27 @@ class Agreement:
     different: list[tuple[str, str]] = field(default_factory=list)
 
 
-def make_vectors(seed: str, count: int, size: int) -> Vectors:
+def make_vectors(seed: str, count: int, size: int, *, nominated: bool = False) -> Vectors:
     """`count` vectors of each theme, of `size` nodes at most; the oracles must be there."""
-    answered = [
-        *_answered(CURRENT, current_cases(seed, count, size)),
-        *_answered(LEGACY, legacy_cases(seed, count, size)),
-    ]
+    if nominated:
+        answered = _answered(CURRENT, nominated_cases(seed, count, size), "-nominated")
+    else:
+        answered = _answered(CURRENT, current_cases(seed, count, size))
+    answered += _answered(LEGACY, legacy_cases(seed, count, size))
     failed = [case["id"] for case, verdict in answered if "error" in verdict]
     packed = [case | {"expect": verdict} for case, verdict in answered if "error" not in verdict]
-    return Vectors(packed, failed)
+    return Vectors(packed, failed, nominated)
 
 
-def _answered(oracle: Oracle, cases: Iterable[Json]) -> list[tuple[Json, Json]]:
+def command(seed: str, count: int, size: int, *, nominated: bool = False) -> str:
+    """The line that makes the same vectors again."""
+    return f"make vectors SEED={seed} COUNT={count} SIZE={size}" + (" NOMINATED=1" if nominated else "")
+
+
+def _answered(oracle: Oracle, cases: Iterable[Json], *flags: str) -> list[tuple[Json, Json]]:
     asked = list(cases)
     lines = "".join(_line(case) for case in asked)
-    run = subprocess.run([oracle.program], input=lines, capture_output=True, text=True, check=False)
+    run = subprocess.run([oracle.program, *flags], input=lines, capture_output=True, text=True, check=False)
     verdicts = [json.loads(line) for line in run.stdout.splitlines()]
     if run.returncode or [case["id"] for case in asked] != [verdict.pop("id", None) for verdict in verdicts]:
         last_words = "\n".join(run.stderr.splitlines()[-20:])
@@ -86,7 +97,7 @@ def save(vectors: Vectors, path: Path) -> None:
 def judge_vectors(vectors: Vectors) -> Agreement:
     """What Berth says of them, compared with what the oracle said."""
     found = Agreement()
-    verdicts = judge_lines(_line(vector) for vector in vectors.packed)
+    verdicts = judge_lines((_line(vector) for vector in vectors.packed), nominated=vectors.nominated)
     for vector, verdict in zip(vectors.packed, verdicts, strict=True):
         said = list(differences(vector["expect"], verdict))
         found.total[theme(vector)] += 1
@@ -115,10 +126,10 @@ def _line(body: Json) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     seed = options.seed or secrets.token_hex(4)
-    print(f"make vectors SEED={seed} COUNT={options.count} SIZE={options.size}", file=sys.stderr, flush=True)
+    print(command(seed, options.count, options.size, nominated=options.nominated), file=sys.stderr, flush=True)
     try:
         require_oracles()
-        vectors = make_vectors(seed, options.count, options.size)
+        vectors = make_vectors(seed, options.count, options.size, nominated=options.nominated)
     except MissingPrograms as error:
         print(f"vectors: {error}", file=sys.stderr)
         return 2
@@ -139,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", help="any text without spaces (default: chosen now, and printed)")
     parser.add_argument("--count", type=_number_from(1), default=150, help="cases of each theme (default: 150)")
     parser.add_argument("--size", type=_number_from(3), default=10, help="most nodes of a case (default: 10)")
+    parser.add_argument("--nominated", action="store_true", help="nominate more pods to nodes, and count them")
     parser.add_argument("--out", type=Path, metavar="FILE", help="keep the vectors there, packed (.jsonl.gz)")
     return parser
 

@@ -129,17 +129,25 @@ class PodTopologySpread(Plugin):
             else:
                 shares = _shares(wish.constraint, *over_feasible(table, domains, wish, nodes, ids, scored))
                 sums += np.append(shares, 0)[ids]  # the last is for nodes without the label
-        scores = np.floor(sums + 0.5).astype(np.int64)
-        scores[~scored] = IGNORED
+        sums += 0.5
+        scores: Int64Column = np.floor(sums, out=sums).astype(np.int64)
+        if not scored.all():
+            scores[~scored] = IGNORED
         return scores
 
     def normalize(self, scores: Int64Column) -> Int64Column:
-        ignored = scores == IGNORED
-        scored = scores[~ignored]
+        ignored = scores == IGNORED if scores.min(initial=0) == IGNORED else None
+        scored = scores if ignored is None else scores[~ignored]
         highest = int(scored.max(initial=0))
         lowest = int(scored.min(initial=highest))
-        normal = MAX_SCORE * (highest + lowest - scores) // highest if highest else np.full_like(scores, MAX_SCORE)
-        normal[ignored] = 0
+        if highest:
+            normal = highest + lowest - scores
+            normal *= MAX_SCORE
+            normal //= highest
+        else:
+            normal = np.full_like(scores, MAX_SCORE)
+        if ignored is not None:
+            normal[ignored] = 0
         return normal
 
     def _by_domain(self, query: Query, state: State) -> list[tuple[Domains, NDArray[np.int8]]]:

@@ -4,13 +4,15 @@
 // same order. A case is a cluster (lists of API objects by resource), one pod to place, and a
 // KubeSchedulerConfiguration; a verdict is what every filter and score plugin of that configuration answers for every
 // node, alone, then the whole profile's answer, and, where no node fits, what preemption would do.
-// tests/conformance/README.md has the format.
+// With -nominated the pending pods of a case that are nominated to a node count, as those in a running kube-scheduler's
+// queue do; without it they count for nothing. tests/conformance/README.md has the format.
 package main
 
 import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -84,7 +86,17 @@ type verdict struct {
 	Preemption *preemptionAnswer            `json:"preemption,omitempty"`
 }
 
+// nominator has the pods that are nominated to each node.
+type nominator struct {
+	fwk.PodNominator
+	byNode map[string][]fwk.PodInfo
+}
+
+func (n nominator) NominatedPodsForNode(node string) []fwk.PodInfo { return n.byNode[node] }
+
 func main() {
+	countNominated := flag.Bool("nominated", false, "count pods that are nominated to a node")
+	flag.Parse()
 	klog.SetOutput(io.Discard)
 	klog.LogToStderr(false)
 	metrics.Register()
@@ -117,7 +129,7 @@ func main() {
 					s.done <- verdict{Error: err.Error()}
 					return
 				}
-				v, err := judge(c)
+				v, err := judge(c, *countNominated)
 				if err != nil {
 					v = verdict{ID: c.ID, Error: err.Error()}
 				}
@@ -132,7 +144,7 @@ func main() {
 	writer.Wait()
 }
 
-func judge(c oracleCase) (v verdict, err error) {
+func judge(c oracleCase, countNominated bool) (v verdict, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -145,7 +157,7 @@ func judge(c oracleCase) (v verdict, err error) {
 	var objs []runtime.Object
 	var nodes []*v1.Node
 	var bound []*v1.Pod
-	var nominated []*v1.Pod
+	nominated := map[string][]fwk.PodInfo{}
 	var pdbs []*policyv1.PodDisruptionBudget
 	decoder := clientscheme.Codecs.UniversalDeserializer()
 	for _, raw := range c.Objects {
@@ -160,8 +172,12 @@ func judge(c oracleCase) (v verdict, err error) {
 		case *v1.Pod:
 			if o.Spec.NodeName != "" {
 				bound = append(bound, o)
-			} else if o.Status.NominatedNodeName != "" {
-				nominated = append(nominated, o)
+			} else if node := o.Status.NominatedNodeName; countNominated && node != "" {
+				info, err := framework.NewPodInfo(o)
+				if err != nil {
+					return v, err
+				}
+				nominated[node] = append(nominated[node], info)
 			}
 		case *policyv1.PodDisruptionBudget:
 			pdbs = append(pdbs, o)
@@ -188,14 +204,13 @@ func judge(c oracleCase) (v verdict, err error) {
 	if err != nil {
 		return v, err
 	}
-	queue := internalqueue.NewSchedulingQueue(nil, factory)
 	opts := []frameworkruntime.Option{
 		frameworkruntime.WithClientSet(client),
 		frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithSnapshotSharedLister(snapshot),
 		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, factory)),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
-		frameworkruntime.WithPodNominator(queue),
+		frameworkruntime.WithPodNominator(nominator{internalqueue.NewSchedulingQueue(nil, factory), nominated}),
 		frameworkruntime.WithPodGroupManager(internalcache.New(ctx, nil, false)),
 		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
 		frameworkruntime.WithPodsInPreBind(frameworkruntime.NewPodsInPreBindMap()),
@@ -232,13 +247,6 @@ func judge(c oracleCase) (v verdict, err error) {
 			return v, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	for _, p := range nominated {
-		info, err := framework.NewPodInfo(p)
-		if err != nil {
-			return v, err
-		}
-		queue.AddNominatedPod(klog.Background(), info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: p.Status.NominatedNodeName})
-	}
 	factory.Core().V1().Pods().Informer()
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
@@ -274,7 +282,7 @@ func judge(c oracleCase) (v verdict, err error) {
 		}
 	}
 
-	// The whole profile, nominated pods included, on every node.
+	// The whole profile, with the nominated pods and without, on every node.
 	state := framework.NewCycleState()
 	v.Feasible = []string{}
 	statuses := framework.NewDefaultNodeToStatus()

@@ -6,17 +6,29 @@ the packed vectors stand on. Whoever changes it makes them anew.
 """
 
 from collections.abc import Iterator
+from random import Random
 
 from .case import Body, Case
 from .legacy import legacy
 from .themes import THEMES
 
 LEGACY = "legacy"
+NOMINATED = 0.3
 
 
 def current_cases(seed: str, count: int, size: int) -> Iterator[Body]:
     """`count` cases of each theme that today's kube-scheduler can answer, of `size` nodes at most."""
     return (_made(theme, seed, number, size) for theme in THEMES for number in range(count))
+
+
+def nominated_cases(seed: str, count: int, size: int) -> Iterator[Body]:
+    """The same, but that some of the placed pods are still on their way: pending, and nominated to their node."""
+    for body in current_cases(seed, count, size):
+        random = Random(f"nominated/{body['id']}")
+        for pod in body["objects"]:
+            if pod["kind"] == "Pod" and "nodeName" in pod["spec"] and random.random() < NOMINATED:
+                pod.setdefault("status", {})["nominatedNodeName"] = pod["spec"].pop("nodeName")
+        yield body
 
 
 def legacy_cases(seed: str, count: int, size: int) -> Iterator[Body]:
