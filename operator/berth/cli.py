@@ -172,7 +172,7 @@ def _add_judge(commands: Any) -> None:
     judge.add_argument(
         "--nominated",
         action="store_true",
-        help="count pods that are nominated to a node as if they were on it (the conformance oracle does not)",
+        help="count pods that are nominated to a node as if they were on it (the packed conformance vectors do not)",
     )
     judge.set_defaults(command=_judge)
 

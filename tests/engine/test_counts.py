@@ -48,7 +48,7 @@ STEPS = st.one_of(
     st.tuples(st.just("gone"), st.integers(0, 30)),
     st.tuples(st.just("namespace"), st.sampled_from(NAMESPACES[:2]), st.sampled_from(["a", "b", None])),
     st.tuples(st.just("relabel"), st.sampled_from(NODES), st.sampled_from(["z1", "z2", None])),
-    st.tuples(st.just("ask"), st.lists(MATCHES, min_size=1, max_size=2).map(tuple), st.booleans()),
+    st.tuples(st.just("ask"), st.lists(MATCHES, min_size=1, max_size=2).map(tuple), st.booleans(), st.booleans()),
 )
 
 
@@ -84,11 +84,13 @@ class Counting:
         labels = {} if zone is None else {"zone": zone}
         self.state.table.set_node(parse("Node", make_node(node, labels=labels)))
 
-    def ask(self, matches: tuple[PodMatch, ...], terminating: bool) -> None:
+    def ask(self, matches: tuple[PodMatch, ...], terminating: bool, any_of: bool) -> None:
+        if any_of and any(match.selector is None for match in matches):
+            return
         table = self.state.table
-        counts = table.counts.of(matches, terminating)
+        counts = table.counts.of(matches, terminating, any_of)
         column = counts.column()
-        want = {name: sum(self._matches(p, matches, terminating) for p in self._on(name)) for name in NODES}
+        want = {name: sum(self._matches(p, matches, terminating, any_of) for p in self._on(name)) for name in NODES}
         assert {name: int(column[table.row(name)]) for name in NODES} == want
         assert bool(counts) == any(want.values())
         ids, vocabulary = table.label("zone")
@@ -101,10 +103,10 @@ class Counting:
     def _on(self, node: str) -> list:
         return [pod for pod in self.placed if pod.node_name == node]
 
-    def _matches(self, pod, matches: tuple[PodMatch, ...], terminating: bool) -> bool:
+    def _matches(self, pod, matches: tuple[PodMatch, ...], terminating: bool, any_of: bool) -> bool:
         if pod.deleting and not terminating:
             return False
-        return all(
+        return (any if any_of else all)(
             m.selector is not None
             and m.selector.matches(pod.labels)
             and (pod.namespace in m.namespaces or self._chosen(m, pod.namespace))

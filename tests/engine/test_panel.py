@@ -158,6 +158,9 @@ def test_a_pod_goes_to_the_node_that_was_made_free_for_it_whatever_others_are_wo
     assert pipeline().decide(gone, state, Random(0)).node == "a"
 
 
+FAILURE = 'running "Failing" filter plugin: no such disk'
+
+
 class Failing(Plugin):
     name = "Failing"
     filters = True
@@ -167,7 +170,7 @@ class Failing(Plugin):
 
     def filter(self, query, state, rows):
         failed = np.array([state.table.name(int(row)) == self._on for row in row_numbers(rows)])
-        return Verdicts(failed * np.int8(Code.ERROR), failed.astype(np.int64), lambda cause: ("no such disk",))
+        return Verdicts(failed * np.int8(Code.ERROR), failed.astype(np.int64), lambda cause: (FAILURE,))
 
 
 def test_a_filter_that_fails_on_a_node_ends_the_attempt_with_its_words():
@@ -175,6 +178,6 @@ def test_a_filter_that_fails_on_a_node_ends_the_attempt_with_its_words():
     pod = parse("Pod", make_pod("web", cpu="1"))
     before = make_plugin("NodeUnschedulable", {}, "filter")
     said = Pipeline([before, Failing("a")], []).decide(pod, state, Random(0))
-    assert (said.message, said.error) == ('running "Failing" filter plugin: no such disk', True)
+    assert (said.message, said.error) == (FAILURE, True)
     refused_already = Pipeline([before, Failing("c")], []).decide(pod, state, Random(0))
     assert isinstance(refused_already, Placement)

@@ -1,8 +1,8 @@
 """Which pods lie where: counts by row for every question that plugins ask about other pods.
 
-A question is a set of `PodMatch`es that a pod must all meet. Asked for the first time, its counts are made from the
-pods in place; from then on they follow the pods, until so many other questions have been asked since that they are
-dropped. Nothing here walks over pods one by one:
+A question is a set of `PodMatch`es that a pod must all meet, or one of them. Asked for the first time, its counts are
+made from the pods in place; from then on they follow the pods, until so many other questions have been asked since that
+they are dropped. Nothing here walks over pods one by one:
 
     group     the placed pods of one namespace with equal labels (the replicas of a ReplicaSet), with a count a row
     counts    one question's sum over the groups that it matches
@@ -14,7 +14,7 @@ A count is sparse (a dict) while few rows count, and a column once many do.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -229,11 +229,12 @@ class _Group:
 class _Question:
     """A question that has been asked, its counts and the groups that they come from."""
 
-    __slots__ = ("counts", "groups", "matches", "selectors", "terminating")
+    __slots__ = ("any_of", "counts", "groups", "matches", "selectors", "terminating")
 
-    def __init__(self, matches: tuple[PodMatch, ...], terminating: bool, extent: Extent) -> None:
+    def __init__(self, matches: tuple[PodMatch, ...], terminating: bool, any_of: bool, extent: Extent) -> None:
         self.matches = matches
         self.terminating = terminating
+        self.any_of = any_of
         self.selectors = [match.selector for match in matches if match.selector is not None]
         self.counts = RowCounts(extent)
         self.groups: dict[_Group, None] = {}
@@ -241,10 +242,15 @@ class _Question:
     def matches_group(self, group: _Group, namespace_labels: NamespaceLabels) -> bool:
         if group.deleting and not self.terminating:
             return False
-        return all(
+        return (any if self.any_of else all)(
             match.covers(group.namespace, namespace_labels) and selector.matches(group.labels)
             for match, selector in zip(self.matches, self.selectors, strict=True)
         )
+
+    @property
+    def indexed(self) -> Sequence[LabelSelector]:
+        """The selectors of which a group that matches meets every one."""
+        return () if self.any_of else self.selectors
 
 
 class PodCounts:
@@ -259,33 +265,40 @@ class PodCounts:
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
-    def of(self, matches: tuple[PodMatch, ...], terminating: bool = True) -> RowCounts:
-        """The pods that meet all of these; without `terminating`, those that are being deleted do not count."""
-        key = (matches, terminating)
+    def of(self, matches: tuple[PodMatch, ...], terminating: bool = True, any_of: bool = False) -> RowCounts:
+        """The pods that meet all of these, or any of them; without `terminating`, pods being deleted do not count."""
+        key = (matches, terminating, any_of)
         question = self._questions.get(key)
         if question is not None:
             self._questions.move_to_end(key)
             return question.counts
-        question = _Question(matches, terminating, self._extent)
+        question = _Question(matches, terminating, any_of, self._extent)
         if len(question.selectors) < len(matches):
             return question.counts  # a selector that is absent matches nothing, ever
         for group in self._candidates(question):
             if question.matches_group(group, self._namespace_labels):
                 self._join(question, group)
         self._questions[key] = question
-        self._index.add(question, question.selectors)
+        self._index.add(question, question.indexed)
         if len(self._questions) > KEPT_QUESTIONS:
             self._forget(next(iter(self._questions)))
         return question.counts
 
-    def _candidates(self, question: _Question) -> Iterator[_Group]:
-        """The groups that may match, found by label where the question names one."""
-        wanted = narrowest(question.selectors)
+    def _candidates(self, question: _Question) -> Iterable[_Group]:
+        """The groups that may match, each once."""
+        if not question.any_of:
+            return self._meeting(question.matches, question.selectors)
+        each = zip(question.matches, question.selectors, strict=True)
+        return dict.fromkeys(group for match, selector in each for group in self._meeting((match,), (selector,)))
+
+    def _meeting(self, matches: Sequence[PodMatch], selectors: Sequence[LabelSelector]) -> Iterator[_Group]:
+        """The groups that may meet all of these, found by label where one of them names one."""
+        wanted = narrowest(selectors)
         if wanted is None:
             places: list[dict[str, dict[_Group, None]]] = [self._by_namespace]
         else:
             places = [self._by_label.get((wanted.key, value), {}) for value in wanted.values]
-        match = min(question.matches, key=lambda m: (m.namespace_selector is not None, len(m.namespaces)))
+        match = min(matches, key=lambda m: (m.namespace_selector is not None, len(m.namespaces)))
         for groups in places:
             named = match.namespaces if match.namespace_selector is None else list(groups)
             for namespace in named:
@@ -299,7 +312,7 @@ class PodCounts:
     def _forget(self, key: Hashable) -> None:
         question = self._questions.pop(key)
         question.counts.dropped = True
-        self._index.discard(question, question.selectors)
+        self._index.discard(question, question.indexed)
         for group in question.groups:
             del group.questions[question]
 

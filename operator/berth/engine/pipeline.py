@@ -406,8 +406,7 @@ def _failure(plugin: Plugin, verdicts: Verdicts, left: BoolColumn) -> Diagnosis 
     failed = verdicts.failed
     if failed is None or not (failed & left).any():
         return None
-    reasons = verdicts.reasons(int((failed & left).argmax()))
-    message = f'running "{plugin.name}" filter plugin: {", ".join(reasons)}'
+    message = ", ".join(verdicts.reasons(int((failed & left).argmax())))
     return Diagnosis(message, len(left), frozenset([plugin.name]), plugin.wakes_on, error=True)
 
 

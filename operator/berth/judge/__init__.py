@@ -5,8 +5,8 @@ node, what the whole pipeline makes of it, and why (tests/conformance/README.md 
 operator: the configuration through the import, the objects as events into the cache (`history`), so that what answers
 is the incremental state.
 
-Pods that are nominated to a node count as present for others, in kube-scheduler as in Berth; but its queue knows only
-nominations of pods that it was told of, and the oracle's is told of none. So they count here on request only.
+Pods that are nominated to a node count as present for others, in kube-scheduler as in Berth; in the packed vectors they
+do not, because of how those were made. So they count here on request only.
 
 A case that needs something which this version cannot judge is answered with `error`, and so is one that is broken.
 """

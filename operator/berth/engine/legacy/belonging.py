@@ -18,9 +18,9 @@ def owner_matches(pod: Pod, state: State) -> tuple[PodMatch, ...]:
     return tuple(_match(pod, selector) for selector in sorted(set(state.owners.selectors_of(pod)), key=repr))
 
 
-def count_pods(matches: tuple[PodMatch, ...], state: State) -> RowCounts:
-    """The pods that meet all of the matches, those that are being deleted left out."""
-    return state.table.counts.of(matches, terminating=False)
+def count_pods(matches: tuple[PodMatch, ...], state: State, any_of: bool = False) -> RowCounts:
+    """The pods that meet all of the matches, or any of them, those that are being deleted left out."""
+    return state.table.counts.of(matches, terminating=False, any_of=any_of)
 
 
 def _match(pod: Pod, selector: LabelSelector) -> PodMatch:

@@ -15,7 +15,6 @@ topology.kubernetes.io/*. Pods that are being deleted do not count.
 """
 
 from collections.abc import Hashable
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,13 +39,13 @@ class SelectorSpreadPriority(Plugin):
     node_local = False
 
     def basis(self, query: Query, state: State) -> Hashable:
-        return tuple((counts, counts.version) for _, counts in self._alike(query.pod, state))
+        alike = self._alike(query.pod, state)
+        return () if alike is None else (alike, alike.version)
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         zones = zone_ids(state.table, rows)
-        counts = np.zeros(len(zones))
-        for sign, alike in self._alike(query.pod, state):
-            counts += sign * alike.column()[rows]
+        alike = self._alike(query.pod, state)
+        counts = np.zeros(len(zones)) if alike is None else alike.column()[rows].astype(np.float64)
         scores = _few_is_good(counts, float(counts.max(initial=0)))
         in_zone = zones >= 0
         if in_zone.any():
@@ -55,19 +54,18 @@ class SelectorSpreadPriority(Plugin):
             scores = np.where(in_zone, scores * (1.0 - ZONE_WEIGHT) + ZONE_WEIGHT * by_zone, scores)
         return scores.astype(np.int64)
 
-    def _alike(self, pod: Pod, state: State) -> list[tuple[int, RowCounts]]:
-        """The pods that belong with this one: counts to be added (1) or taken off (-1)."""
+    def _alike(self, pod: Pod, state: State) -> RowCounts | None:
+        """The pods that belong with this one; None, if nothing selects it."""
         matches = service_matches(pod, state) + owner_matches(pod, state)
-        return [(1, count_pods(matches, state))] if matches else []
+        return count_pods(matches, state) if matches else None
 
 
 class ServiceSpreadingPriority(SelectorSpreadPriority):
     name = "ServiceSpreadingPriority"
 
-    def _alike(self, pod: Pod, state: State) -> list[tuple[int, RowCounts]]:
-        matches = dict.fromkeys(service_matches(pod, state))
-        subsets = [subset for size in range(1, len(matches) + 1) for subset in combinations(matches, size)]
-        return [(1 if len(subset) % 2 else -1, count_pods(subset, state)) for subset in subsets]
+    def _alike(self, pod: Pod, state: State) -> RowCounts | None:
+        matches = service_matches(pod, state)
+        return count_pods(matches, state, any_of=True) if matches else None
 
 
 def _few_is_good(counts: NDArray[np.float64], highest: float) -> NDArray[np.float64]:
