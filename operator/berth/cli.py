@@ -1,4 +1,4 @@
-"""The command line: `berth run`, `berth judge`, `berth policy lint`, `berth version`.
+"""The command line: `berth run`, `berth judge`, `berth policy lint`, `berth policy import`, `berth version`.
 
 Parsing is argparse's; each command is a function that returns an exit code. What a user got wrong is said in one line
 on standard error, without a traceback. Exit codes: 0 all well, 1 it failed, 2 it was asked wrongly.
@@ -7,6 +7,7 @@ on standard error, without a traceback. Exit codes: 0 all well, 1 it failed, 2 i
 import argparse
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -19,13 +20,27 @@ import orjson
 import yaml
 
 from berth import __version__
+from berth.cluster.api import Api
 from berth.cluster.census import REGULAR_SECONDS
-from berth.cluster.errors import ApiError, CredentialsError
+from berth.cluster.credentials import Credentials
+from berth.cluster.credentials import Source as CredentialsSource
+from berth.cluster.errors import ApiError, CredentialsError, Unreachable
 from berth.demo import add_arguments as add_demo_arguments
 from berth.demo import main as run_demo
 from berth.handlers import watch
 from berth.judge import run_judge
 from berth.policy import PolicyError, load_policy
+from berth.policy.manifest import write_source
+from berth.policy.sources import (
+    PROVIDERS,
+    Source,
+    bad_source,
+    import_document,
+    import_provider,
+    import_text,
+    is_object_name,
+    settle,
+)
 from berth.runtime import Options, Runtime
 from berth.serving import logs
 from berth.serving.server import DEFAULT_ADDRESS, BadAddress, parse_address
@@ -38,6 +53,7 @@ EXAMPLES = """examples:
   %(prog)s run --standalone                           with $KUBECONFIG, ~/.kube/config or a pod's service account
   %(prog)s run --standalone --kubeconfig F --context C
   %(prog)s policy lint policies/*.yaml                what is wrong with these policies, if anything
+  %(prog)s policy import scheduler.yaml > policy.yaml a kube-scheduler configuration as policies
   %(prog)s judge cases.jsonl > verdicts.jsonl         decide cases without a cluster
 
 """
@@ -58,6 +74,19 @@ LINT_EXAMPLES = """examples:
   %(prog)s policies/default.yaml
   %(prog)s -o json policies/*.yaml
   kubectl get schedulingpolicies -o yaml | %(prog)s -
+
+"""
+IMPORT_EXAMPLES = """A FILE is a KubeSchedulerConfiguration (v1, v1beta3), a Policy (v1, of Kubernetes 1.9 to 1.22) or a
+ConfigMap with one of them in it. Policies go to standard output, one for each profile, and pass `policy lint`.
+What they cannot say is in comments; with -o json, on standard error. Where a configuration itself is wrong, standard
+error says what is, and no policy is written.
+
+examples:
+  %(prog)s /etc/kubernetes/scheduler.yaml
+  %(prog)s scheduler.yaml | kubectl apply -f -
+  %(prog)s --configmap kube-system/scheduler-policy --key policy.cfg
+  %(prog)s --provider ClusterAutoscalerProvider --name packing
+  kubectl get configmap -n kube-system scheduler-config -o yaml | %(prog)s -
 
 """
 LISTS = ("List", "SchedulingPolicyList")
@@ -120,12 +149,7 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument("--standalone", action="store_true", help="run as the only replica (the one mode there is)")
     # No defaults here: what is not given comes from the environment, which is read when the command is `run`.
-    run.add_argument(
-        "--kubeconfig",
-        metavar="FILE",
-        help="credentials (default: $KUBECONFIG, ~/.kube/config, the pod's service account)",
-    )
-    run.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
+    _add_credentials(run)
     run.add_argument(
         "--http-address",
         metavar="HOST:PORT",
@@ -146,6 +170,15 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--log-level", choices=logs.LEVELS, help=f"(default: {LOG_LEVEL})")
     run.add_argument("--log-format", choices=logs.FORMATS, help=f"(default: {LOG_FORMAT})")
     run.set_defaults(command=_run)
+
+
+def _add_credentials(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        help="credentials (default: $KUBECONFIG, ~/.kube/config, the pod's service account)",
+    )
+    parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
 
 
 def _add_judge(commands: Any) -> None:
@@ -178,7 +211,12 @@ def _add_judge(commands: Any) -> None:
 
 
 def _add_policy(commands: Any) -> None:
-    policy = _new(commands.add_parser, "policy", help="look at SchedulingPolicies", text="Look at SchedulingPolicies.")
+    policy = _new(
+        commands.add_parser,
+        "policy",
+        help="check SchedulingPolicies, or make them from configurations of kube-scheduler",
+        text="Check SchedulingPolicies, or make them from configurations of kube-scheduler.",
+    )
     actions = policy.add_subparsers(metavar="ACTION", required=True)
     lint = _new(
         actions.add_parser,
@@ -190,6 +228,35 @@ def _add_policy(commands: Any) -> None:
     lint.add_argument("files", metavar="FILE", nargs="+", help='YAML or JSON; "-" is standard input')
     lint.add_argument("-o", "--output", choices=("text", "json"), default="text", help="format (default: %(default)s)")
     lint.set_defaults(command=_lint)
+    _add_import(actions)
+
+
+def _add_import(actions: Any) -> None:
+    command = _new(
+        actions.add_parser,
+        "import",
+        help="turn configurations of kube-scheduler into policies",
+        text="Turn configurations of kube-scheduler into SchedulingPolicies.",
+        more=IMPORT_EXAMPLES,
+    )
+    command.add_argument("files", metavar="FILE", nargs="*", help='YAML or JSON; "-" is standard input')
+    command.add_argument(
+        "--configmap", metavar="NAMESPACE/NAME", type=_object_path, help="instead of files: a ConfigMap of the cluster"
+    )
+    command.add_argument(
+        "--provider",
+        choices=tuple(PROVIDERS),
+        help="instead of files: what kube-scheduler had under this name up to 1.22",
+    )
+    command.add_argument("--key", metavar="KEY", help="of a ConfigMap: the key of its data (default: the only one)")
+    command.add_argument(
+        "--name", metavar="NAME", type=_object_name, help="name of the policy, where there is one only"
+    )
+    command.add_argument(
+        "-o", "--output", choices=("yaml", "json"), default="yaml", help="format (default: %(default)s)"
+    )
+    _add_credentials(command)
+    command.set_defaults(command=_import)
 
 
 def _whole(text: str) -> int:
@@ -202,6 +269,19 @@ def _positive(text: str) -> float:
     if _whole(text) == 0:
         raise argparse.ArgumentTypeError("must be at least 1")
     return float(text)
+
+
+def _object_name(text: str) -> str:
+    if not is_object_name(text):
+        raise argparse.ArgumentTypeError(f'"{text}" is not the name of an object: lower-case letters, digits, "-", "."')
+    return text
+
+
+def _object_path(text: str) -> str:
+    parts = text.split("/")
+    if len(parts) != 2 or not all(map(is_object_name, parts)):
+        raise argparse.ArgumentTypeError(f'"{text}" is not NAMESPACE/NAME')
+    return text
 
 
 def _complain(text: str) -> int:
@@ -294,6 +374,76 @@ def _lint_document(path: str, document: object) -> Iterator[dict[str, str]]:
 
 def _finding(path: str, policy: str, field: str, message: str) -> dict[str, str]:
     return {"file": path, "policy": policy, "field": field, "message": message}
+
+
+# --- policy import ---------------------------------------------------------------------------------------------------
+
+
+def _import(options: argparse.Namespace) -> int:
+    if len([source for source in (options.files, options.configmap, options.provider) if source]) != 1:
+        return _misuse("give files, --configmap or --provider: one of them")
+    if (options.kubeconfig or options.context) and not options.configmap:
+        return _misuse("--kubeconfig and --context go with --configmap")
+    try:
+        sources = settle(_sources(options))
+    except (ApiError, Unreachable, CredentialsError) as error:
+        return _complain(f"berth policy import: {error}")
+    if any(source.imported.errors for source in sources):
+        _tell_problems(sources, "error")
+        return FAILED
+    manifests = [manifest for source in sources for manifest in source.imported.manifests]
+    if options.name is not None:
+        if len(manifests) != 1:
+            return _misuse(f"--name is for one policy, and these are {len(manifests)}: leave it out")
+        manifests[0]["metadata"] = {"name": options.name}
+    if options.output == "json":
+        print(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}, indent=2))
+        _tell_problems(sources, "warning")
+    else:
+        print("---\n".join(map(write_source, sources)), end="")
+    return OK
+
+
+def _misuse(text: str) -> int:
+    print(f"berth policy import: {text}", file=sys.stderr)
+    return USAGE
+
+
+def _tell_problems(sources: Sequence[Source], severity: str) -> None:
+    for source in sources:
+        for problem in source.imported.problems:
+            if problem.severity == severity:
+                text = ": ".join(part for part in (source.name, problem.field, problem.message) if part)
+                print(" ".join(text.split()), file=sys.stderr)
+
+
+def _sources(options: argparse.Namespace) -> list[Source]:
+    if options.provider:
+        return [Source(options.provider, import_provider(options.provider))]
+    if options.configmap:
+        config_map = asyncio.run(_get_config_map(options))
+        return import_document({**config_map, "kind": "ConfigMap"}, "cluster", options.key)
+    return [source for path in options.files for source in _import_file(path, options.key)]
+
+
+def _import_file(path: str, key: str | None) -> list[Source]:
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return [bad_source(path, f"cannot be read: {error}")]
+    return import_text(text, path, key)
+
+
+async def _get_config_map(options: argparse.Namespace) -> dict[str, Any]:
+    kubeconfig = options.kubeconfig or os.environ.get("BERTH_KUBECONFIG") or None
+    context = options.context or os.environ.get("BERTH_CONTEXT") or None
+    namespace, name = options.configmap.split("/")
+    api = Api(Credentials(CredentialsSource(kubeconfig, context)))
+    try:
+        await api.open()
+        return (await api.request("GET", f"/api/v1/namespaces/{namespace}/configmaps/{name}"))[1]
+    finally:
+        await api.close()
 
 
 # --- run -------------------------------------------------------------------------------------------------------------
