@@ -14,6 +14,7 @@ from support.builders import make_node
 SELECTED = "volume.kubernetes.io/selected-node"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 ZONES = ("z1", "z2", "z3")
+THEIRS = {"namespace": "elsewhere", "name": "theirs", "uid": "theirs"}
 
 
 def claims_of(body: Body) -> list[str]:
@@ -28,6 +29,7 @@ class World:
         self.random = random.Random(seed)
         self.claims = house.cluster.objects["PersistentVolumeClaim"]
         self.volumes = house.cluster.objects["PersistentVolume"]
+        self.theirs: list[str] = []
 
     def populate(self) -> None:
         write = self.house.cluster.write
@@ -94,6 +96,12 @@ class World:
                 again = make_claim(key.partition("/")[2], storage_class="made")
                 again["metadata"]["uid"] = f"again-{self.random.random()}"
                 self.house.cluster.write("PersistentVolumeClaim", again)
+        free = [name for name, body in self.volumes.items() if not body["spec"].get("claimRef")]
+        if free and self.random.random() < 0.1:
+            self.theirs.append(self.random.choice(free))
+            self.house.cluster.change(
+                "PersistentVolume", self.theirs[-1], lambda body: body["spec"].update(claimRef=THEIRS)
+            )
 
     async def calm_down(self) -> None:
         self.house.cluster.volume_writes_fail = False
@@ -140,6 +148,7 @@ async def test_whatever_happens_no_volume_is_given_away_twice_and_no_pod_is_boun
 
         taken = [claim["spec"]["volumeName"] for claim in world.claims.values() if claim["spec"].get("volumeName")]
         assert len(taken) == len(set(taken))
+        assert all(world.volumes[name]["spec"]["claimRef"] == THEIRS for name in world.theirs)
         assert not house.cache.state.volumes.shelf.plans
         assert house.scheduler.statistics()["faults"] == {}
         pods = house.cluster.objects["Pod"].values()

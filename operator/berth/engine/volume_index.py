@@ -280,7 +280,7 @@ class VolumeIndex:
             claim = self._state.claim(pod.namespace, volume.claim)
             if claim is not None:
                 yield "PersistentVolume", claim.volume_name
-                if claim.storage_class:
+                if claim.storage_class and self._state.volume(claim.volume_name) is None:
                     yield "StorageClass", claim.storage_class
 
     def _account(self, booking: _Booking, sign: int) -> None:

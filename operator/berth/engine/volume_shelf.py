@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from berth.engine.free_volumes import FreeVolumes
 from berth.model import Claim, ClaimReference, Volume
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from berth.engine.state import State
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ class VolumeShelf:
         self._kept: dict[str, dict[str, Volume]] = {}  # key of the claim -> volume name
         self._claim_of: dict[str, str] = {}  # of volumes that are kept
         self._plans: dict[str, VolumePlan] = {}
-        self._reserved: dict[str, ClaimReference] = {}  # volume name -> claim
-        self._selected: dict[str, str] = {}  # key of the claim -> node
+        self._reserved: dict[str, dict[str, ClaimReference]] = {}  # volume name -> UID of the pod -> claim
+        self._selected: dict[str, dict[str, str]] = {}  # key of the claim -> UID of the pod -> node
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -56,10 +58,10 @@ class VolumeShelf:
     def claim(self, namespace: str, name: str) -> Claim | None:
         """The claim as the next decision sees it."""
         claim = self._state.claim(namespace, name)
-        node = self._selected.get(f"{namespace}/{name}") if self._selected else None
-        if claim is None or node is None or SELECTED_NODE in claim.annotations:
+        nodes = self._selected.get(f"{namespace}/{name}") if self._selected else None
+        if claim is None or nodes is None or SELECTED_NODE in claim.annotations:
             return claim
-        return replace(claim, annotations={**claim.annotations, SELECTED_NODE: node})
+        return replace(claim, annotations={**claim.annotations, SELECTED_NODE: _last(nodes)})
 
     def plan(self, uid: str) -> VolumePlan | None:
         return self._plans.get(uid)
@@ -76,25 +78,24 @@ class VolumeShelf:
         if uid in self._plans:
             raise ValueError(f"pod {uid} has reserved volumes already")
         self._plans[uid] = plan
-        self._follow(plan)
+        self.version += 1
+        for claim in plan.provisions:
+            self._selected.setdefault(f"{claim.namespace}/{claim.name}", {})[uid] = plan.node
+        for claim, volume in plan.bindings:
+            reference = ClaimReference(claim.namespace, claim.name, claim.uid)
+            self._reserved.setdefault(volume.name, {})[uid] = reference
+            self._file(volume.name)
 
     def release(self, uid: str) -> None:
         """Gives back what the pod reserved; a pod without a reservation is no error."""
         plan = self._plans.pop(uid, None)
-        if plan is not None:
-            self._follow(plan)
-
-    def _follow(self, changed: VolumePlan) -> None:
+        if plan is None:
+            return
         self.version += 1
-        self._reserved = {
-            volume.name: ClaimReference(claim.namespace, claim.name, claim.uid)
-            for plan in self._plans.values()
-            for claim, volume in plan.bindings
-        }
-        self._selected = {
-            f"{claim.namespace}/{claim.name}": plan.node for plan in self._plans.values() for claim in plan.provisions
-        }
-        for _, volume in changed.bindings:
+        for claim in plan.provisions:
+            _discard(self._selected, f"{claim.namespace}/{claim.name}", uid)
+        for _, volume in plan.bindings:
+            _discard(self._reserved, volume.name, uid)
             self._file(volume.name)
 
     # --- following ---------------------------------------------------------------------------------------------------
@@ -109,7 +110,8 @@ class VolumeShelf:
         volume = self._state.volume(name)
         if volume is None or volume.deleting:
             return
-        reference = volume.claim_ref or self._reserved.get(name)
+        reserved = self._reserved.get(name)
+        reference = volume.claim_ref or (_last(reserved) if reserved else None)
         if reference is not None:
             key = self._claim_of[name] = f"{reference.namespace}/{reference.name}"
             self._kept.setdefault(key, {})[name] = replace(volume, claim_ref=reference)
@@ -127,6 +129,18 @@ class VolumeShelf:
             self._free[storage_class].drop(name)
             if not self._free[storage_class]:
                 del self._free[storage_class]
+
+
+def _last(by_uid: dict[str, Value]) -> Value:
+    """Of pods that share, the word of the one that came last."""
+    return by_uid[next(reversed(by_uid))]
+
+
+def _discard(reservations: dict[str, dict[str, Value]], name: str, uid: str) -> None:
+    held = reservations.get(name, {})
+    held.pop(uid, None)
+    if not held:
+        reservations.pop(name, None)
 
 
 def _is_for(reference: ClaimReference | None, claim: Claim) -> bool:

@@ -62,6 +62,7 @@ class Cycle:
             self._decide(item, pod)
         except Exception as error:
             self._faults.note("deciding on", f"Pod {pod.namespace}/{pod.name}", error)
+            self._intake.give_back(item.uid, item.attempts)  # the room, if it was taken before this went wrong
             self._reject_with_error(item, pod, f"the scheduler failed: {type(error).__name__}: {error}")
 
     def _decide(self, item: QueuedPod, pod: Pod) -> None:

@@ -10,13 +10,17 @@ A reservation is made in the same step as the decision, so that no later decisio
 taken back, as in kube-scheduler: the next attempt finds the volume kept and the node selected, unless a provisioner
 that failed has removed the selection.
 
+What somebody else has taken since the decision is left to them: a volume that is kept for another claim, a claim that
+has another volume or another node. The attempt has failed then.
+
 Waiting pods hold none of the places for running binds: a slow provisioner slows nobody else down. What they wait for
-comes through the watch; every report that may matter to one has it look again.
+comes through the watch; a report on its pod, its node, or one of its claims and volumes has a wait look again. One
+whose pod the watch has taken from us, gone or bound by somebody else, ends there and then.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,7 +28,7 @@ from berth.engine.events import Event
 from berth.engine.plugin import Plugin
 from berth.engine.plugins.volume_binding import VolumeBinding, is_bound, is_reached
 from berth.engine.volume_shelf import SELECTED_NODE, VolumePlan
-from berth.model import Claim, Node, Pod, Volume
+from berth.model import Claim, ClaimReference, Node, Pod, Volume
 from berth.scheduler.cache import Cache
 from berth.scheduler.faults import Faults
 from berth.scheduler.intake import Intake
@@ -44,7 +48,11 @@ class _PodGone(Exception):
     """Nobody needs the volumes any more."""
 
 
-@dataclass(slots=True)
+Subject = tuple[str, str]
+"""Kind and key of an object that the watch may speak of."""
+
+
+@dataclass(slots=True, eq=False)
 class _Wait:
     """A pod whose volumes are being bound; `written` are the versions of objects on which we have written."""
 
@@ -53,6 +61,16 @@ class _Wait:
     seconds: float
     signal: asyncio.Event = field(default_factory=asyncio.Event)
     written: set[str] = field(default_factory=set)
+    task: asyncio.Task[None] | None = None
+
+    def subjects(self) -> Iterator[Subject]:
+        """What it waits for, and what may end it."""
+        yield "Pod", self.item.pod.key
+        yield "Node", self.plan.node
+        for claim in (*(claim for claim, _ in self.plan.bindings), *self.plan.provisions):
+            yield "PersistentVolumeClaim", f"{claim.namespace}/{claim.name}"
+        for _, volume in self.plan.bindings:
+            yield "PersistentVolume", volume.name
 
 
 class VolumeBinder:
@@ -80,6 +98,7 @@ class VolumeBinder:
         self._faults = faults
         self._bind_pod = bind_pod
         self._waits: dict[str, _Wait] = {}
+        self._interested: dict[Subject, set[_Wait]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.outcomes: Counter[str] = Counter()
 
@@ -90,27 +109,45 @@ class VolumeBinder:
         """Reserve the volumes of an assumed pod, and bind it once they are bound; returns at once."""
         self._state.volumes.shelf.reserve(item.uid, plan)
         wait = self._waits[item.uid] = _Wait(item, plan, seconds)
-        task = asyncio.get_running_loop().create_task(self._run(wait))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        for subject in wait.subjects():
+            self._interested.setdefault(subject, set()).add(wait)
+        wait.task = asyncio.get_running_loop().create_task(self._run(wait))
+        self._tasks.add(wait.task)
+        wait.task.add_done_callback(self._tasks.discard)
 
     def heard(self, kind: str, body: Mapping[str, Any]) -> None:
         """The watch spoke of an object: whoever may wait for that looks again."""
-        metadata = body["metadata"]
-        if kind == "Pod":
-            if wait := self._waits.get(str(metadata.get("uid"))):
-                wait.signal.set()
-        elif kind in ("PersistentVolumeClaim", "PersistentVolume", "Node"):
-            for wait in self._waits.values():
-                if kind != "Node" or wait.plan.node == metadata["name"]:
+        for subject in _subjects(kind, body) if self._waits else ():
+            for wait in tuple(self._interested.get(subject, ())):
+                if wait.item.uid in self._cache.assumed():
                     wait.signal.set()
+                else:
+                    self._cut_off(wait, "gone")
+                    self._queue.wake(RELEASED)
 
     async def stop(self) -> None:
         """Let go of every pod that waits; whoever schedules next finds what was written."""
         tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
+        for wait in list(self._waits.values()):
+            self._cut_off(wait, "cut_off")
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _cut_off(self, wait: _Wait, outcome: str) -> None:
+        self._end(wait, outcome)
+        if wait.task is not None:
+            wait.task.cancel()
+
+    def _end(self, wait: _Wait, outcome: str) -> None:
+        """Release what was reserved; the first outcome counts."""
+        if self._waits.get(wait.item.uid) is not wait:
+            return
+        del self._waits[wait.item.uid]
+        for subject in set(wait.subjects()):
+            self._interested[subject].discard(wait)
+            if not self._interested[subject]:
+                del self._interested[subject]
+        self._state.volumes.shelf.release(wait.item.uid)
+        self.outcomes[outcome] += 1
 
     async def _run(self, wait: _Wait) -> None:
         pod, outcome, problem = wait.item.pod, "cut_off", None
@@ -126,9 +163,7 @@ class VolumeBinder:
             self._faults.note("binding volumes of", f"Pod {pod.namespace}/{pod.name}", error)
             outcome, problem = "failed", f"{type(error).__name__}: {error}"
         finally:
-            self.outcomes[outcome] += 1
-            del self._waits[pod.uid]
-            self._state.volumes.shelf.release(pod.uid)
+            self._end(wait, outcome)
         if outcome == "bound":
             self._bind_pod(wait.item, wait.plan.node)
         else:
@@ -144,16 +179,22 @@ class VolumeBinder:
     # --- writing -----------------------------------------------------------------------------------------------------
 
     async def _write(self, wait: _Wait) -> None:
-        for claim, volume in wait.plan.bindings:
-            kept = self._state.volume(volume.name)
+        for planned, volume in wait.plan.bindings:
+            claim, kept = self._claim(planned, "binding volumes"), self._state.volume(volume.name)
             if kept is None:
                 raise NotBound(f'persistentvolume "{volume.name}" not found')
-            if kept.claim_ref is None or kept.claim_ref.uid != claim.uid:
+            if kept.deleting:
+                raise NotBound(f'persistentvolume "{volume.name}" is being deleted')
+            _check_still_ours(claim, kept)
+            if kept.claim_ref is None or not kept.claim_ref.uid:
                 await self._cluster.keep_volume(kept, claim)
                 wait.written.add(_version(kept))
         for planned in wait.plan.provisions:
             claim = self._claim(planned, "binding volumes")
-            if claim.annotations.get(SELECTED_NODE) != wait.plan.node:
+            selected = claim.annotations.get(SELECTED_NODE, wait.plan.node)
+            if selected != wait.plan.node:
+                raise NotBound(f'persistentvolumeclaim "{claim.name}" has been given node "{selected}"')
+            if SELECTED_NODE not in claim.annotations:
                 await self._cluster.select_node(claim, wait.plan.node)
                 wait.written.add(_version(claim))
 
@@ -194,6 +235,7 @@ class VolumeBinder:
         self._check_reach(kept, node)
         if kept.claim_ref is None or not kept.claim_ref.uid:
             raise NotBound(f'binding volumes: ClaimRef got reset for pv "{kept.name}"')
+        _check_still_ours(claim, kept)
         return is_bound(claim)
 
     def _is_made(self, wait: _Wait, node: Node, planned: Claim) -> bool:
@@ -216,6 +258,28 @@ class VolumeBinder:
     def _check_reach(self, volume: Volume, node: Node) -> None:
         if not is_reached(volume, node, self._state):
             raise NotBound(f'binding volumes: pv "{volume.name}" node affinity doesn\'t match node "{node.name}"')
+
+
+def _check_still_ours(claim: Claim, volume: Volume) -> None:
+    """Neither of the two has been taken by a third."""
+    kept_for = volume.claim_ref or ClaimReference(claim.namespace, claim.name, claim.uid)
+    same_name = (kept_for.namespace, kept_for.name) == (claim.namespace, claim.name)
+    if not same_name or kept_for.uid not in ("", claim.uid):
+        raise NotBound(f'persistentvolume "{volume.name}" is kept for another claim')
+    if claim.volume_name not in ("", volume.name):
+        raise NotBound(f'persistentvolumeclaim "{claim.name}" has another volume, "{claim.volume_name}"')
+
+
+def _subjects(kind: str, body: Mapping[str, Any]) -> Iterator[Subject]:
+    """The object that a report is about; with a volume, the claim that it is kept for."""
+    yield kind, _key(body["metadata"])
+    reference = (body.get("spec") or {}).get("claimRef") if kind == "PersistentVolume" else None
+    if reference:
+        yield "PersistentVolumeClaim", _key(reference)
+
+
+def _key(names: Mapping[str, Any]) -> str:
+    return f"{names['namespace']}/{names.get('name')}" if names.get("namespace") else str(names.get("name"))
 
 
 def _version(record: Claim | Volume) -> str:
