@@ -107,8 +107,8 @@ def test_one_term_of_a_node_selector_is_enough() -> None:
 
 
 @pytest.mark.parametrize("operator", ["Gt", "Lt"])
-@pytest.mark.parametrize("bound", ["abc", "1.5", "", "99999999999999999999"])
-def test_a_comparison_with_no_integer_matches_no_node_and_leaves_the_other_terms_alone(
+@pytest.mark.parametrize("bound", ["abc", "1.5", "", "99999999999999999999", "-1", "+9"])
+def test_a_comparison_with_no_integer_or_a_sign_matches_no_node_and_leaves_the_other_terms_alone(
     operator: str, bound: str
 ) -> None:
     beyond = _term(_expression("gen", operator, [bound]))

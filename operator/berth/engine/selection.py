@@ -4,7 +4,7 @@ import numpy as np
 
 from berth.engine.table import NodeTable
 from berth.engine.verdict import BoolColumn
-from berth.model import NodeSelector, NodeSelectorTerm, Pod, Requirement, parse_int64
+from berth.model import NodeSelector, NodeSelectorTerm, Pod, Requirement
 
 
 def match_pod(table: NodeTable, pod: Pod) -> BoolColumn:
@@ -49,7 +49,7 @@ def match_label(table: NodeTable, requirement: Requirement) -> BoolColumn:
             wanted[[vocabulary.ids[value] for value in requirement.values if value in vocabulary.ids]] = True
             return wanted[ids] if requirement.operator == "In" else ~wanted[ids]
         case "Gt" | "Lt":
-            bound = parse_int64(requirement.values[0])
+            bound = requirement.bound
             if bound is None:
                 return np.zeros(table.capacity, dtype=np.bool_)
             return vocabulary.compared(bound, greater=requirement.operator == "Gt")[ids]

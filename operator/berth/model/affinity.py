@@ -33,7 +33,6 @@ from .selectors import (
     build_node_selector,
     build_preferred_term,
     make_label_selector,
-    parse_int64,
     read_label_selector,
 )
 
@@ -132,8 +131,8 @@ def build_node_affinity(body: Body) -> tuple[NodeSelector | None, tuple[Preferre
     terms += [(f"{PREFERRED}[{i}].preference", p.term) for i, p in enumerate(preferred)]
     for path, term in terms:
         for index, requirement in enumerate(term.expressions):
-            if requirement.operator in ("Gt", "Lt") and parse_int64(requirement.values[0]) is None:
-                problem = f"must be exactly one integer with {requirement.operator}"
+            if requirement.operator in ("Gt", "Lt") and requirement.bound is None:
+                problem = f"must be exactly one integer, without a sign, with {requirement.operator}"
                 raise FieldError(f"{path}.matchExpressions[{index}].values", problem)
     return required, preferred
 

@@ -6,7 +6,7 @@ repetitions, and so are the requirements of a label selector, so that two select
 and may share what is computed for them.
 
 Whether a key or value is well formed as a label is the API server's business: an ill-formed one is not refused here.
-Nor is a Gt or Lt with something that is no integer, which the API server takes: no label compares with it.
+Nor is a Gt or Lt with something that is no integer, or has a sign: no label compares with it.
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ class Requirement:
     operator: str
     values: tuple[str, ...]
 
+    @property
+    def bound(self) -> int | None:
+        """What Gt and Lt compare with: an integer without a sign, as in a label; None for anything else."""
+        return None if self.values[0][:1] in ("+", "-") else parse_int64(self.values[0])
+
     def matches(self, labels: Mapping[str, str]) -> bool:
         value = labels.get(self.key)
         match self.operator:
@@ -58,7 +63,7 @@ class Requirement:
                 return value is not None and self._compares(value)
 
     def _compares(self, value: str) -> bool:
-        number, bound = parse_int64(value), parse_int64(self.values[0])
+        number, bound = parse_int64(value), self.bound
         if number is None or bound is None:
             return False
         return number > bound if self.operator == "Gt" else number < bound
