@@ -280,6 +280,23 @@ def test_normalisation_is_over_the_nodes_that_are_left():
     assert scored([app("db", "a1")], web, nodes=("a2", "b1")) == {"a2": 100, "b1": 0}
 
 
+def test_terms_by_more_keys_than_the_table_keeps_columns_of_are_scored_like_others(monkeypatch):
+    monkeypatch.setattr("berth.engine.columns.KEPT_COLUMNS", 1)
+    web = app("web", affinity=near(prefer=[(1, term("db")), (2, term("db", "host")), (4, term("cache"))]))
+    state = state_of(NODES)
+    state.table.label("zone")
+    for node, zone in (("a1", "c"), ("a2", "b"), ("b1", "c")):  # the numbers of zones are others when given out anew
+        state.table.set_node(parse("Node", make_node(node, labels={"zone": zone, "host": node})))
+    for pod in map(parse_pod, (app("db", "a2"), app("cache", "b1"))):
+        state.table.add_pod(pod, pod.node_name)
+    assert scores(state, parse_pod(web), nodes=("a1", "a2", "b1", "bare"), normal=False) == {
+        "a1": 4,
+        "a2": 3,
+        "b1": 4,
+        "bare": 0,
+    }
+
+
 # --- arguments -------------------------------------------------------------------------------------------------------
 
 

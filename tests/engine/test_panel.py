@@ -181,3 +181,105 @@ def test_a_filter_that_fails_on_a_node_ends_the_attempt_with_its_words():
     assert (said.message, said.error) == (FAILURE, True)
     refused_already = Pipeline([before, Failing("c")], []).decide(pod, state, Random(0))
     assert isinstance(refused_already, Placement)
+
+
+def test_a_filter_that_failed_on_a_node_refused_before_it_ends_the_attempt_once_the_node_has_room():
+    state = state_of([make_node("a"), make_node("b"), make_node("c", cpu="1")])
+    state.table.add_pod(parse("Pod", make_pod("old", uid="old", cpu="1")), "c")
+    failing = Failing("c")
+    failing.basis = lambda query, state: ()
+    deciding = Pipeline([make_plugin("NodeResourcesFit", {}, "filter"), failing], [])
+    assert isinstance(deciding.decide(parse("Pod", make_pod("one", cpu="1")), state, Random(0)), Placement)
+    state.table.remove_pod("old")
+    said = deciding.decide(parse("Pod", make_pod("two", cpu="1")), state, Random(0))
+    assert (said.message, said.error) == (FAILURE, True)
+
+
+def decided_twice(plugin: str, state, spec, meanwhile):
+    """What is decided for the second of two pods alike, between which something happens; and by a new pipeline."""
+
+    def new() -> Pipeline:
+        return Pipeline([make_plugin(name, {}, "filter") for name in ("NodeAffinity", plugin)], [], TieBreak.FIRST)
+
+    one, two = (parse("Pod", make_pod(name, labels={"app": "web"}, **spec)) for name in ("one", "two"))
+    deciding = new()
+    assert isinstance(deciding.decide(one, state, Random(0)), Placement)
+    meanwhile(deciding)
+    return deciding.decide(two, state, Random(0)), new().decide(two, state, Random(0))
+
+
+def wanting(**term):
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}, **term}
+    return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def test_a_pod_is_no_longer_the_first_of_its_group_when_its_namespace_is_no_longer_meant():
+    state = state_of([make_node(name, labels={"zone": name}) for name in "abc"])
+
+    def name_team(*team: str) -> None:
+        body = {"metadata": {"name": "default", "uid": "ns", "labels": dict.fromkeys(team, "")}}
+        state.put("Namespace", "default", parse("Namespace", body))
+
+    name_team("team")
+    spec = wanting(namespaceSelector={"matchLabels": {"team": ""}})
+    kept, new = decided_twice("InterPodAffinity", state, spec, lambda deciding: name_team())
+    assert kept == new
+    assert not isinstance(new, Placement)
+
+
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "spec", "asked"),
+    [
+        ("InterPodAffinity", wanting(), {"node_selector": {"key": "value"}}),
+        (
+            "PodTopologySpread",
+            {"topologySpreadConstraints": [{**SPREAD, "labelSelector": {"matchLabels": {"app": "web"}}}]},
+            {"topologySpreadConstraints": [{**SPREAD, "topologyKey": "key", "labelSelector": {}}]},
+        ),
+    ],
+)
+def test_answers_by_domain_are_asked_for_anew_when_domains_get_other_numbers(plugin, spec, asked, monkeypatch):
+    """They do when so many other labels are asked about that the domains' own is forgotten."""
+    monkeypatch.setattr("berth.engine.columns.KEPT_COLUMNS", 1)
+    monkeypatch.setattr("berth.engine.domains.KEPT_KEYS", 0)
+    state = state_of([make_node(name, labels={"zone": zone}) for name, zone in zip("abcd", "xyxy", strict=True)])
+    state.table.label("zone")
+    for name, zone in zip("abcd", "yxyx", strict=True):
+        state.table.set_node(parse("Node", make_node(name, labels={"zone": zone})))
+    web = parse("Pod", make_pod("web", labels={"app": "web"}))
+    state.table.add_pod(web, "a")
+
+    def other_labels_are_asked_about_and_the_pod_moves(deciding: Pipeline) -> None:
+        deciding.decide(parse("Pod", make_pod("other", **asked)), state, Random(0))
+        state.table.remove_pod(web.uid)
+        state.table.add_pod(web, "b")
+
+    kept, new = decided_twice(plugin, state, spec, other_labels_are_asked_about_and_the_pod_moves)
+    assert kept == new
+
+
+def test_resources_that_no_node_has_take_no_memory_however_many_pods_ask_for_them():
+    state, deciding = state_of([make_node("a"), make_node("b")]), pipeline()
+    before = state.table.allocatable.nbytes
+    for number in range(50):
+        pod = parse("Pod", make_pod("p", requests={f"example.com/{number}": 1}))
+        said = deciding.decide(pod, state, Random(0))
+        assert said.message == f"0/2 nodes are available: 2 Insufficient example.com/{number}."
+    assert state.table.allocatable.nbytes == before
+
+
+def test_a_resource_counts_from_the_moment_that_a_node_has_it():
+    gpu = "example.com/gpu"
+    state = state_of([make_node("a"), make_node("b")])
+    ignoring = make_plugin("NodeResourcesFit", {"ignoredResources": [gpu]}, "filter")
+    strategy = {"type": "LeastAllocated", "resources": [{"name": gpu}]}
+    scoring = make_plugin("NodeResourcesFit", {"scoringStrategy": strategy}, "score")
+    deciding = Pipeline([ignoring], [(scoring, 1)], TieBreak.FIRST)
+    chosen = []
+    for extended in ({}, {gpu: 4}):
+        state.table.set_node(parse("Node", make_node("b", extended=extended)))
+        chosen.append(deciding.decide(parse("Pod", make_pod("p", requests={gpu: 1})), state, Random(0)).node)
+    assert chosen == ["a", "b"]

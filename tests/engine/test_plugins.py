@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from berth.engine.pipeline import Diagnosis, Pipeline, Placement
-from berth.engine.plugin import BadArgument
+from berth.engine.plugin import BadArgument, Query
 from berth.engine.registry import UnknownPlugin, make_plugin
 from berth.model import parse_pod
 from engine.worlds import state_of
@@ -136,3 +136,26 @@ def test_a_node_that_is_short_of_one_of_many_resources_is_refused_with_its_name(
     assert decide("NodeResourcesFit", nodes[1:], pod).message == (
         "0/1 nodes are available: 1 Insufficient example.com/r79."
     )
+
+
+def test_a_plugin_that_is_in_a_pipeline_twice_goes_by_the_arguments_of_each():
+    state = state_of([make_node("a", cpu="8", memory="1Gi"), make_node("b", cpu="1", memory="64Gi")])
+    pod = parse_pod(make_pod("p", cpu="1", memory="512Mi"))
+    query = Query(pod, state.table)
+    for resource in ("cpu", "memory"):
+        strategy = {"type": "MostAllocated", "resources": [{"name": resource}]}
+        plugin = make_plugin("NodeResourcesFit", {"scoringStrategy": strategy}, "score")
+        alone = plugin.score(Query(pod, state.table), state, state.table.rows)
+        assert plugin.score(query, state, state.table.rows).tolist() == alone.tolist()
+
+
+def test_the_balance_of_many_resources_is_the_same_for_one_node_as_for_all():
+    """A cut to whole numbers shows in which order floats were added up."""
+    names = ["cpu", "memory", "example.com/a", "example.com/b", "example.com/c"]
+    node = make_node("a", cpu=20, memory=20, extended=dict.fromkeys(names[2:], 20))
+    plugin = make_plugin("NodeResourcesBalancedAllocation", {"resources": [{"name": name} for name in names]}, "score")
+    random = Random(0)
+    for amounts in [(6, 2, 20, 18, 6), (5, 19, 17, 15, 2)] + [random.choices(range(1, 21), k=5) for _ in range(500)]:
+        state = state_of([node])
+        query = Query(parse_pod(make_pod("p", requests=dict(zip(names, amounts, strict=True)))), state.table)
+        assert plugin.score_row(query, state, 0) == plugin.score(query, state, state.table.rows)[0]

@@ -217,6 +217,8 @@ class Panel:
                     judged.lets[position] = judged.plugin.fits_row(query, state, row)
             judged.basis = basis
         other_nodes_fit = self._fit_anew() if anew else self._fit_again(touched.values())
+        if self.feasible < 2:
+            return False  # nothing to choose from: a single node is taken without scoring
         self._score_again(query, state, changed, touched, other_nodes_fit, whole=anew and other_nodes_fit)
         self._mark = table.mark
         return True

@@ -185,18 +185,21 @@ class Pipeline:
         panel = self._panels.get(signature)
         if panel is None:
             return None
-        if not panel.refresh(state) or panel.feasible < 2:
+        if not panel.refresh(state):
             del self._panels[signature]
             return None
         self._panels.move_to_end(signature)
         return panel
 
     def _new_panel(self, query: Query, state: State, survey: Survey) -> Panel:
+        """Kept unless a filter failed on some node: that ends an attempt once no filter before it refuses the node."""
         panel = Panel(self.filters, self.scores, self._judged, self._scored, self._constant)
-        panel.build(query, state, [opinion.verdicts for opinion in survey.opinions])
-        self._panels[query.pod.signature] = panel
-        if len(self._panels) > _KEPT_PANELS:
-            self._panels.popitem(last=False)
+        verdicts = [opinion.verdicts for opinion in survey.opinions]
+        panel.build(query, state, verdicts)
+        if all(said is None or said.failed is None for said in verdicts):
+            self._panels[query.pod.signature] = panel
+            if len(self._panels) > _KEPT_PANELS:
+                self._panels.popitem(last=False)
         return panel
 
     # --- filters -----------------------------------------------------------------------------------------------------

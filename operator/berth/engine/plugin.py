@@ -64,7 +64,7 @@ class Query:
         self.plan: dict[str, Any] = {}
         self.memo: dict[str, Any] = {}
         self.requests: tuple[tuple[int, int, str], ...] = tuple(
-            (table.resource(name), amount, name) for name, amount in pod.requests.items()
+            (table.known_resource(name), amount, name) for name, amount in pod.requests.items()
         )
 
 

@@ -14,7 +14,8 @@ Invariants:
  2. `used`, `nonzero`, ports, counts and terms are the sums over the pods of the row, whether or not its node is
     known: pods may come before their node and stay after it.
  3. Only rows of known nodes are in `rows`; nothing else is ever judged.
- 4. `static_version` moves whenever something about nodes changes that is not their pods or allocatable resources.
+ 4. `static_version` moves whenever something about nodes changes that is not their pods or allocatable resources, and
+    when a resource gets its row.
  5. `changes_since` knows every row whose pods or allocatable resources changed.
 
 A table is written by one event loop and read by decisions that do not yield, so it needs neither lock nor snapshot.
@@ -39,8 +40,8 @@ from berth.engine.terms import CarriedTerms
 from berth.engine.verdict import Int64Column, Rows
 from berth.model import Node, Pod, Taint
 
-CPU, MEMORY, EPHEMERAL_STORAGE, PODS = range(4)
-_FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
+CPU, MEMORY, EPHEMERAL_STORAGE, PODS, NOWHERE = range(5)
+_FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "")  # the last stands for what no node has
 _FIRST_ROWS = 64
 _SPARE_VALUES = 64
 _JOURNAL = 4096
@@ -250,7 +251,12 @@ class NodeTable:
             self.allocatable = np.concatenate([self.allocatable, room])
             self.used = np.concatenate([self.used, room])
             self.pods.add_resource()
+            self.static_version += 1
         return index
+
+    def known_resource(self, name: str) -> int:
+        """The same for what is only asked for: NOWHERE where no node has any and no placed pod takes any."""
+        return self.resource_index.get(name, NOWHERE)
 
     def is_everywhere(self, resource: int) -> bool:
         """Whether every known node has some of the resource of this number."""

@@ -89,15 +89,22 @@ class InterPodAffinity(Plugin):
         return self.filter_basis(query, state), self.score_basis(query, state)
 
     def filter_basis(self, query: Query, state: State) -> Hashable:
-        """The counters that the verdicts come from, as they stand; none where nobody has to do with the pod."""
+        """The counters that the verdicts come from, as they stand; none where nobody has to do with the pod.
+
+        Of few domains it is enough where the wanted pods are. Whether the pod may be the first of its group hangs on
+        its namespace, and what a domain's number means on the vocabulary.
+        """
         parties = self._parties(query, state)
         if parties.wanted is None:
             return _as_they_stand(parties, [counts for _, counts in (*parties.forbidden, *parties.avoided)])
-        near = [_by_domain(state.table, key, parties.wanted)[1] for key in parties.wanted_keys]
-        if any(len(pods) > FEW_DOMAINS for pods in near):
+        near = [
+            (state.table.label(key)[1], _by_domain(state.table, key, parties.wanted)[1]) for key in parties.wanted_keys
+        ]
+        if any(len(pods) > FEW_DOMAINS for _, pods in near):
             return _as_they_stand(parties, parties.counters)
         others = _as_they_stand(parties, [counts for _, counts in (*parties.forbidden, *parties.avoided)])
-        return others, *((pods > 0).tobytes() for pods in near)
+        places = tuple((vocabulary, (pods > 0).tobytes()) for vocabulary, pods in near)
+        return others, state.revision("Namespace"), places
 
     def score_basis(self, query: Query, state: State) -> Hashable:
         parties = self._parties(query, state)
@@ -153,15 +160,14 @@ class InterPodAffinity(Plugin):
         return not any(_pods_near(pods, state.table, row) for pods in (*parties.forbidden, *parties.avoided))
 
     def pre_score(self, query: Query, state: State) -> bool:
-        query.memo[self.name] = sums = self._sums(query, state)
+        query.memo[self._plan] = sums = self._sums(query, state)
         return bool(sums)
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
-        table = state.table
-        sums = query.memo[self.name] if self.name in query.memo else self._sums(query, state)
+        sums = query.memo[self._plan] if self._plan in query.memo else self._sums(query, state)
         scores = np.zeros(row_count(rows), dtype=np.int64)
-        for key, by_domain in sums.items():
-            scores += by_domain[table.label(key)[0][rows]]
+        for ids, worth in sums.values():
+            scores += worth[ids[rows]]
         return scores
 
     def score_row(self, query: Query, state: State, row: int) -> int:
@@ -177,13 +183,19 @@ class InterPodAffinity(Plugin):
             return np.zeros_like(scores)
         return (MAX_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
 
-    def _sums(self, query: Query, state: State) -> dict[str, Int64Column]:
-        """What each domain of each topology key is worth; a key by which nothing is near anything is left out."""
-        sums: dict[str, Int64Column] = {}
+    def _sums(self, query: Query, state: State) -> dict[str, tuple[Int64Column, Int64Column]]:
+        """The domain of each row by each topology key, and what each domain is worth; a key by which nothing is near
+        anything is left out.
+        """
+        sums: dict[str, tuple[Int64Column, Int64Column]] = {}
         for key, counts, weight in self._parties(query, state).opinions:
-            _, pods = _by_domain(state.table, key, counts)
+            if key in sums:  # by the same ids: with very many keys, the table may have numbered the domains anew
+                ids, worth = sums[key]
+                sums[key] = ids, worth + weight * counts.per_domain(ids, len(worth))
+                continue
+            ids, pods = _by_domain(state.table, key, counts)
             if pods.any():
-                sums[key] = sums[key] + weight * pods if key in sums else weight * pods
+                sums[key] = ids, weight * pods
         return sums
 
     def _parties(self, query: Query, state: State) -> "_Parties":

@@ -31,6 +31,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     def __init__(self, args: Mapping[str, Any]) -> None:
         refuse_unknown(args, "resources")
         self._resources = parse_resources(args.get("resources"), "resources", highest_weight=1)
+        self._plan = f"NodeResourcesBalancedAllocation {self._resources}"
 
     def basis(self, query: Query, state: State) -> Hashable:
         return ()
@@ -61,9 +62,9 @@ class NodeResourcesBalancedAllocation(Plugin):
         return _HALF + (_HALF + _single_balance(after) - _single_balance(before)) // 2
 
     def _counted(self, query: Query, state: State) -> tuple[Counted, ...]:
-        if self.name not in query.plan:
-            query.plan[self.name] = counted(query, state.table, self._resources, with_defaults=False)
-        resources: tuple[Counted, ...] = query.plan[self.name]
+        if self._plan not in query.plan:
+            query.plan[self._plan] = counted(query, state.table, self._resources, with_defaults=False)
+        resources: tuple[Counted, ...] = query.plan[self._plan]
         return resources
 
 
@@ -107,8 +108,13 @@ def _single_balance(taken: Sequence[float]) -> int:
     if len(taken) == 2:
         spread = abs((taken[0] - taken[1]) / 2)
     elif len(taken) > 2:
-        mean = sum(taken) / len(taken)
-        spread = sqrt(sum((share - mean) * (share - mean) for share in taken) / len(taken))
+        total = squares = 0.0  # one by one: sum() may carry what rounding loses
+        for share in taken:
+            total += share
+        mean = total / len(taken)
+        for share in taken:
+            squares += (share - mean) * (share - mean)
+        spread = sqrt(squares / len(taken))
     else:
         spread = 0.0
     return int((1 - spread) * float(MAX_SCORE))

@@ -42,6 +42,8 @@ class NodeResourcesFit(Plugin):
             if "/" in group:
                 raise BadArgument(f"ignoredResourceGroups[{index}]", "a group is what stands before the slash")
         self._resources, self._strategy = parse_strategy(args.get("scoringStrategy"))
+        self._wanted_plan = f"NodeResourcesFit without {sorted(self._ignored)} {sorted(self._ignored_groups)}"
+        self._counted_plan = f"NodeResourcesFit {self._resources}"
 
     def basis(self, query: Query, state: State) -> Hashable:
         return ()
@@ -72,16 +74,16 @@ class NodeResourcesFit(Plugin):
 
     def _wanted(self, query: Query) -> list[tuple[int, int, str]]:
         """What the filter looks at: a place for the pod, and what it asks for."""
-        key = f"{self.name} filter"
-        if key not in query.plan:
-            query.plan[key] = [(PODS, 1, "pods"), *(want for want in query.requests if not self._ignores(want[2]))]
-        wanted: list[tuple[int, int, str]] = query.plan[key]
+        if self._wanted_plan not in query.plan:
+            asked = (want for want in query.requests if not self._ignores(want[2]))
+            query.plan[self._wanted_plan] = [(PODS, 1, "pods"), *asked]
+        wanted: list[tuple[int, int, str]] = query.plan[self._wanted_plan]
         return wanted
 
     def _counted(self, query: Query, state: State) -> tuple[Counted, ...]:
-        if self.name not in query.plan:
-            query.plan[self.name] = counted(query, state.table, self._resources, with_defaults=True)
-        resources: tuple[Counted, ...] = query.plan[self.name]
+        if self._counted_plan not in query.plan:
+            query.plan[self._counted_plan] = counted(query, state.table, self._resources, with_defaults=True)
+        resources: tuple[Counted, ...] = query.plan[self._counted_plan]
         return resources
 
     def _ignores(self, name: str) -> bool:

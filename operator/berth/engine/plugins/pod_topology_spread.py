@@ -86,7 +86,7 @@ class PodTopologySpread(Plugin):
         if not wishes:
             return ()
         if all(state.table.domains(wish.constraint.topology_key).size <= FEW_DOMAINS for wish in wishes):
-            return tuple(verdicts.tobytes() for _, verdicts in self._by_domain(query, state))
+            return tuple((domains.vocabulary, said.tobytes()) for domains, said in self._by_domain(query, state))
         return _as_they_stand(wishes)
 
     def score_basis(self, query: Query, state: State) -> Hashable:
