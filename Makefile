@@ -80,7 +80,7 @@ bench-engine: $(READY) ## decision times at 1,000, 5,000 and 20,000 nodes, by wh
 	@$(RUN) -m bench.engine $(ARGS)
 
 bench-rollouts: $(READY) ## decision times and memory under endless rollouts of 2,000 Deployments
-	@$(RUN) -m bench.rollouts $(ARGS)
+	@PYTHONPATH=tests $(RUN) -m bench.rollouts $(ARGS)
 
 bench-cluster: $(READY) ## pods/s of Berth, kube-scheduler and a client that only binds
 	@$(CONTROL_PLANE) --with-scheduler

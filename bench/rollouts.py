@@ -29,13 +29,13 @@ from random import Random
 from statistics import median
 from typing import Any
 
-from bench.worlds import HOSTNAME, ZONE, Body, empty, pod_body
+from bench.worlds import Body, empty, pod_body
 from berth.engine.pipeline import Placement
 from berth.engine.state import State
 from berth.model import Pod, parse_pod
 from berth.policy import BUILT_IN, compile_policy
+from support.builders import REVISION, revision_rules
 
-REVISION = "pod-template-hash"
 REPLICAS = 2
 RATIO_BUDGET = 2.0
 FIRST_COMERS = 600  # come and go before memory is looked at, so that what is kept on purpose is full
@@ -113,28 +113,13 @@ class Fleet:
 
 
 def fleet_pod(deployment: int, revision: int, replica: int) -> Body:
-    name, template = f"fleet-{deployment}", f"{deployment}-{revision}"
-    own = {"app": name}
-    this_revision = {"key": REVISION, "operator": "In", "values": [template]}
-    term = {
-        "labelSelector": {"matchLabels": own, "matchExpressions": [this_revision]},
-        "matchLabelKeys": [REVISION],
-        "topologyKey": HOSTNAME,
-    }
-    constraint = {
-        "maxSkew": 1,
-        "topologyKey": ZONE,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": own},
-        "matchLabelKeys": [REVISION],
-    }
+    app, template = f"fleet-{deployment}", f"{deployment}-{revision}"
     return pod_body(
-        f"{name}-{template}-{replica}",
+        f"{app}-{template}-{replica}",
         cpu_millicores=50,
-        labels=own | {REVISION: template},
-        image=f"example.com/{name}:v{revision}",
-        affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
-        topologySpreadConstraints=[constraint],
+        labels={"app": app, REVISION: template},
+        image=f"example.com/{app}:v{revision}",
+        **revision_rules(app, template),
     )
 
 

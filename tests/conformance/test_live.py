@@ -33,7 +33,8 @@ async def decide(house: House, case: Mapping[str, Any]) -> str:
         (house.scheduler.remove if gone else house.scheduler.observe)(kind, body)
     house.write(case["pod"])
     await house.go()
-    return house.cache.state.table.node_of_pod(case["pod"]["metadata"]["uid"]) or ""
+    table, uid = house.cache.state.table, case["pod"]["metadata"]["uid"]
+    return next((node.name for node in table.nodes() if uid in table.pods_on(node.name)), "")
 
 
 @pytest.mark.parametrize("name", THEMES)

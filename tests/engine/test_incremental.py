@@ -103,7 +103,7 @@ def picture(state: State) -> dict[str, Any]:
         }
     said["terms"] = _terms(state)
     said["pod columns"] = sorted(
-        (pod.uid, int(columns.priority[slot]), columns.usage[:4, slot].tolist(), table.node_of_pod(pod.uid))
+        (pod.uid, int(columns.priority[slot]), columns.usage[:4, slot].tolist(), table.name(int(columns.row[slot])))
         for columns in (table.pods,)
         for slot in (columns.row >= 0).nonzero()[0].tolist()
         for pod in (columns.record(slot),)

@@ -9,9 +9,8 @@ from berth.engine.pipeline import Placement
 from berth.engine.state import State
 from berth.model import parse_node, parse_pod
 from berth.policy import BUILT_IN, compile_policy
-from support.builders import make_node, make_pod
+from support.builders import REVISION, make_node, make_pod, revision_rules
 
-REVISION = "pod-template-hash"
 DEPLOYMENTS = 40
 ROLLOUTS = 10
 ZONE = "topology.kubernetes.io/zone"
@@ -55,27 +54,13 @@ class Fleet:
 
 
 def _pod(deployment, revision, replica):
-    own, template = {"app": f"fleet-{deployment}"}, f"{deployment}-{revision}"
-    this_revision = {"key": REVISION, "operator": "In", "values": [template]}
-    term = {
-        "labelSelector": {"matchLabels": own, "matchExpressions": [this_revision]},
-        "matchLabelKeys": [REVISION],
-        "topologyKey": HOSTNAME,
-    }
-    constraint = {
-        "maxSkew": 1,
-        "topologyKey": ZONE,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": own},
-        "matchLabelKeys": [REVISION],
-    }
+    app, template = f"fleet-{deployment}", f"{deployment}-{revision}"
     return make_pod(
         f"fleet-{template}-{replica}",
-        labels=own | {REVISION: template},
+        labels={"app": app, REVISION: template},
         cpu="10m",
-        image=f"example.com/fleet-{deployment}:v{revision}",
-        affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
-        topologySpreadConstraints=[constraint],
+        image=f"example.com/{app}:v{revision}",
+        **revision_rules(app, template),
     )
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 Body = dict[str, Any]
 
+REVISION = "pod-template-hash"
+
 
 def make_node(
     name: str,
@@ -105,6 +107,28 @@ def make_pod(
     pod_status: Body = {"phase": phase or ("Running" if node else "Pending"), **(status or {})}
     pod_status |= _some(nominatedNodeName=nominated or None)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec | spec, "status": pod_status}
+
+
+def revision_rules(app: str, template: str) -> Body:
+    """What the pods of one revision of a Deployment ask for: none beside another, and evenly over zones."""
+    own = {"app": app}
+    this_revision = {"key": REVISION, "operator": "In", "values": [template]}
+    term = {
+        "labelSelector": {"matchLabels": own, "matchExpressions": [this_revision]},
+        "matchLabelKeys": [REVISION],
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": own},
+        "matchLabelKeys": [REVISION],
+    }
+    return {
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+        "topologySpreadConstraints": [constraint],
+    }
 
 
 def make_object(kind: str, name: str, *, namespace: str = "", uid: str | None = None, **body: Any) -> Body:

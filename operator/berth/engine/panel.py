@@ -105,7 +105,7 @@ class Panel:
                 if said is not None and not said.all_fit:
                     self._static_fits &= said.fits
             elif plugin.concerns(query.pod):
-                lets = None if said is None else said.fits
+                lets = None if said is None else said.fits.copy()
                 self._filters.append(_Filter(index, plugin, plugin.filter_basis(query, state), lets))
         self.fits = self._all_let()
         self.feasible = int(np.count_nonzero(self.fits))
@@ -211,7 +211,7 @@ class Panel:
                     said = self._judge(judged.index, judged.plugin, query, state, self._rows)
                     if said.failed is not None:
                         return False
-                    judged.lets = said.fits
+                    judged.lets = said.fits.copy()
             elif not moved and judged.lets is not None and judged.plugin.node_local:
                 for row, position in changed:
                     judged.lets[position] = judged.plugin.fits_row(query, state, row)

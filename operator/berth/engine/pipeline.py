@@ -117,8 +117,8 @@ class Pipeline:
         table = state.table
         if not len(table):
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
-        panel = None if state.nominated else self._panel(pod, state)
-        if panel is not None and not pod.nominated_node_name:
+        panel = None if state.nominated or pod.nominated_node_name else self._panel(pod, state)
+        if panel is not None:
             return self._place(panel.totals, table.rows_by_name, len(table), panel.feasible, table, random)
         query = Query(pod, table)
         if pod.nominated_node_name and (kept := self._at_nominated(query, state)) is not None:

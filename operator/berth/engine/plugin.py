@@ -53,8 +53,8 @@ class BadArgument(ValueError):
 class Query:
     """A pod as the columns see it; `requests` are (index of the resource, amount, name).
 
-    Plugins keep under their names what they prepare: in `plan` what they work out of the pod alone, in `memo` what
-    they find in the state for this one decision.
+    Plugins keep under their names what they prepare: in `memo` what they find in the state for this one decision, in
+    `plan` what outlives it, with whatever says how long it is right where that is not the pod alone.
     """
 
     __slots__ = ("memo", "plan", "pod", "requests")

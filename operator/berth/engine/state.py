@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from berth.engine.counts import LabelIndex
 from berth.engine.owners import OWNER_KINDS, OwnerIndex
 from berth.engine.table import NodeTable
 from berth.engine.volume_index import STORAGE_KINDS, VolumeIndex
-from berth.model import KINDS, Claim, Namespace, Pod, Service, StorageClass, Volume
+from berth.model import KINDS, Claim, Namespace, Pod, Service, StorageClass, Volume, selector_from_labels
 
 
 class State:
@@ -23,7 +24,7 @@ class State:
         self.nominated: dict[str, dict[str, Pod]] = {}
         self._nominated_to: dict[str, str] = {}
         self._revisions: Counter[str] = Counter()
-        self._services: dict[tuple[str, str, str], dict[str, Service]] = {}
+        self._services: dict[str, LabelIndex[str]] = {}  # keys, by namespace
 
     # --- objects -----------------------------------------------------------------------------------------------------
 
@@ -76,24 +77,22 @@ class State:
 
     def services_of(self, pod: Pod) -> Iterator[Service]:
         """The services whose selector matches the pod, in the order of their names."""
-        if not self._services:
-            return
-        found: dict[str, Service] = {}
-        for key, value in pod.labels.items():
-            found.update(self._services.get((pod.namespace, key, value), {}))
-        for name in sorted(found):
-            if all(pod.labels.get(key) == value for key, value in found[name].selector.items()):
-                yield found[name]
+        index = self._services.get(pod.namespace)
+        for key in sorted(index.candidates(pod.labels)) if index is not None else ():
+            service: Service = self.objects["Service"][key]
+            if all(pod.labels.get(label) == value for label, value in service.selector.items()):
+                yield service
 
     def _index_service(self, key: str, before: Service | None, after: Service | None) -> None:
-        """Under one of the labels that the service asks for; one that asks for none matches no pod."""
+        """By the labels that it asks for; one that asks for none matches no pod."""
         if before is not None and before.selector:
-            place = (before.namespace, *min(before.selector.items()))
-            del self._services[place][key]
-            if not self._services[place]:
-                del self._services[place]
+            index = self._services[before.namespace]
+            index.discard(key, (selector_from_labels(before.selector),))
+            if not index:
+                del self._services[before.namespace]
         if after is not None and after.selector:
-            self._services.setdefault((after.namespace, *min(after.selector.items())), {})[key] = after
+            index = self._services.setdefault(after.namespace, LabelIndex())
+            index.add(key, (selector_from_labels(after.selector),))
 
     # --- nominations -------------------------------------------------------------------------------------------------
 

@@ -185,11 +185,6 @@ class NodeTable:
             if not self._trials:
                 self.tried.clear()
 
-    def node_of_pod(self, uid: str) -> str | None:
-        """The name of the node that the pod is booked on."""
-        row = self._row_of_pod.get(uid)
-        return None if row is None else self._slot(row).name
-
     def pods_on(self, name: str) -> Mapping[str, Pod]:
         row = self._row_of.get(name)
         return {} if row is None else self._slot(row).pods

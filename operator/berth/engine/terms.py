@@ -77,9 +77,6 @@ class CarriedTerms:
                 self._index.discard(carried, (term.selector,))
                 self.version += 1
 
-    def __bool__(self) -> bool:
-        return bool(self._terms)
-
     def statistics(self) -> dict[str, int]:
         return {"carried_terms": len(self._terms)}
 
