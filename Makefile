@@ -16,6 +16,9 @@ ORACLE := PYTHONPATH=tests $(RUN) -m conformance.oracle
 # Extra words for the programs behind the targets: make test ARGS='-k queue', make bench-cluster ARGS='--nodes 1000'.
 ARGS ?=
 
+# How many courses of events are simulated.
+SEEDS ?= 200
+
 # What fresh vectors are made of; without a SEED one is chosen and printed.
 SEED ?=
 COUNT ?= 150
@@ -23,13 +26,13 @@ SIZE ?= 10
 NOMINATED ?=
 OUT ?=
 
-.PHONY: help install demo test check control-plane cluster-test oracle vectors clean
-.PHONY: bench bench-engine bench-rollouts bench-cluster
+.PHONY: help install demo test check docs control-plane cluster-test oracle vectors simulate soak clean
+.PHONY: bench bench-engine bench-expressions bench-rollouts bench-cluster bench-takeover
 
 help: ## list the targets
 	@echo "usage: make TARGET [ARGS='...']"
 	@echo
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do printf '  %-17s %s\n' "$$name" "$$text"; done
 
 install: $(READY) ## put Berth and its tools into .venv
 
@@ -54,6 +57,10 @@ check: $(READY) ## ruff, mypy --strict, import-linter
 	$(RUN) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 
+docs: $(READY) ## make the pages that are made from the code: docs/configuration.md, docs/metrics.md
+	$(RUN) -m berth.configuration.pages > docs/configuration.md
+	$(RUN) -m berth.serving.metrics_page > docs/metrics.md
+
 control-plane: $(READY) ## get etcd, kube-apiserver, kube-scheduler and kubectl (once; minutes)
 	@$(CONTROL_PLANE)
 
@@ -65,19 +72,33 @@ cluster-test: $(READY) ## run the tests that need a real kube-apiserver, or real
 oracle: $(READY) ## build the oracles from kube-scheduler's own code (once; minutes)
 	@$(ORACLE).build
 
+.PHONY: chart
+chart: ## copy the kinds of crds/ into the Helm chart
+	cp crds/schedulingpolicies.berth.dev.yaml charts/berth/files/
+	cp crds/clusterkopfpeerings.kopf.dev.yaml charts/berth/crds/
+
 vectors: $(READY) ## make fresh vectors and judge them: make vectors [SEED=...] [COUNT=150] [SIZE=10] [NOMINATED=1] [OUT=FILE]
 	@$(ORACLE).vectors --count '$(COUNT)' --size '$(SIZE)' $(if $(SEED),--seed='$(SEED)') $(if $(NOMINATED),--nominated) $(if $(OUT),--out='$(OUT)')
 
-bench: $(READY) ## bench-engine and bench-rollouts, then bench-cluster, which gets the ARGS
-	@$(MAKE) --no-print-directory bench-engine bench-rollouts ARGS=
+simulate: $(READY) ## the scheduler on virtual time, with faults by seed: make simulate [SEEDS=200] [ARGS='--seed 7 --steps']
+	@PYTHONPATH=tests $(RUN) -m simulation --seeds '$(SEEDS)' $(ARGS)
+
+soak: $(READY) ## an hour of production on virtual time at 1,000 nodes (minutes): make soak [ARGS='--minutes 10 --nodes 200']
+	@PYTHONPATH=tests PYTHONHASHSEED=0 $(RUN) -m simulation.soak $(ARGS)
+
+bench: $(READY) ## bench-engine, bench-expressions and bench-rollouts, then bench-cluster, which gets the ARGS
+	@$(MAKE) --no-print-directory bench-engine bench-expressions bench-rollouts ARGS=
 	@$(MAKE) --no-print-directory bench-cluster
 
 # Figures of one core: numpy must not start threads.
-bench-engine bench-rollouts: export OMP_NUM_THREADS = 1
-bench-engine bench-rollouts: export OPENBLAS_NUM_THREADS = 1
+bench-engine bench-expressions bench-rollouts: export OMP_NUM_THREADS = 1
+bench-engine bench-expressions bench-rollouts: export OPENBLAS_NUM_THREADS = 1
 
 bench-engine: $(READY) ## decision times at 1,000, 5,000 and 20,000 nodes, by what pods ask for
 	@$(RUN) -m bench.engine $(ARGS)
+
+bench-expressions: $(READY) ## what expressions in a policy add to a decision, by what they read
+	@$(RUN) -m bench.expressions $(ARGS)
 
 bench-rollouts: $(READY) ## decision times and memory under endless rollouts of 2,000 Deployments
 	@PYTHONPATH=tests $(RUN) -m bench.rollouts $(ARGS)
@@ -85,6 +106,10 @@ bench-rollouts: $(READY) ## decision times and memory under endless rollouts of 
 bench-cluster: $(READY) ## pods/s of Berth, kube-scheduler and a client that only binds
 	@$(CONTROL_PLANE) --with-scheduler
 	@PYTHONPATH=tests $(RUN) -m bench.cluster $(ARGS)
+
+bench-takeover: $(READY) ## how long nobody schedules when a leader dies, beside kube-scheduler, and after a cold start
+	@$(CONTROL_PLANE) --with-scheduler
+	@PYTHONPATH=tests $(RUN) -m bench.takeover $(ARGS)
 
 clean: ## remove what the other targets made here (what is built outside, in the cache, stays)
 	rm -rf $(VENV) build dist operator/*.egg-info bench/results .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

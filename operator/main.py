@@ -1,8 +1,11 @@
-"""Berth for `kopf run operator/main.py --standalone`; its options come from the environment (BERTH_*)."""
+"""Berth for `kopf run operator/main.py --standalone`; its options come from the environment (BERTH_*) and a file."""
+
+from dataclasses import replace
 
 import kopf
 
+from berth.configuration import read_or_exit
 from berth.handlers import register
-from berth.runtime import Options, Runtime
+from berth.runtime import Runtime
 
-register(kopf.get_default_registry(), Runtime(Options.from_environment()), owns_runtime=True)
+register(kopf.get_default_registry(), Runtime(replace(read_or_exit(), standalone=True)), owns_runtime=True)

@@ -1,11 +1,13 @@
 """The kopf shell: handlers that hand over, settings that keep kopf out of the way, and a kopf that comes back.
 
-kopf watches; nothing else is asked of it. The settings turn off everything by which it would write to objects or post
-events, and raise the limits at which it would give up:
+kopf watches; nothing else is asked of it here (`elector` has another one, which keeps our seat among replicas). The
+settings turn off everything by which it would write to objects or post events, and raise the limits at which it would
+give up:
 
 - storages that store nothing, and a finalizer of its own: kopf takes *its* finalizer off objects that need none, and
   by default that is every kopf operator's finalizer;
 - requests are retried for ever, so an API server that is away for minutes ends nothing;
+- answers that nest deeper than Python can read are cut (`berth.cluster.shallow`), as one of them would end it all;
 - CRDs stay observed (`scanning`), so that SchedulingPolicies work whether their CRD is there first or Berth is.
 
 Some things still end kopf's operator: a watch that reports an error other than 410, and a kind whose CRD is deleted
@@ -16,20 +18,28 @@ the cache up to date. Under `kopf run` the process ends instead, and whoever sup
 import asyncio
 import contextlib
 import logging
+import signal
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import aiohttp
 import kopf
 
+from berth.cluster import peering
+from berth.cluster.credentials import Credentials
+from berth.cluster.shallow import ShallowResponse
 from berth.cluster.transport import find_proxy
 from berth.runtime import POD_FIELDS, RESOURCES, Runtime
+from berth.serving.logs import TALKATIVE
 
 FINALIZER = "berth.dev/none"
 BACKOFF_SECONDS = (0.25, 0.5, 1.0, 2.0, 3.0)
 RESTART_SECONDS = (1.0, 2.0, 5.0, 10.0)
 CALM_SECONDS = 60.0
 LOGIN_PAUSE_SECONDS = 1.0
+# Nobody is told it. Left to itself kopf looks up the user's name, and in a container the user is but a number.
+IDENTITY: Any = "berth"
 KOPF_FOLDER = str(Path(kopf.__file__).parent)
 
 _log = logging.getLogger(__name__)
@@ -37,19 +47,29 @@ _log = logging.getLogger(__name__)
 EventHandler = Callable[..., Awaitable[None]]
 
 
-def register(registry: kopf.OperatorRegistry, runtime: Runtime, *, owns_runtime: bool) -> None:
-    """Have every kind watched for the runtime; `owns_runtime`: started and stopped with kopf."""
+def register(registry: kopf.OperatorRegistry, runtime: Runtime, *, owns_runtime: bool) -> "Login":
+    """Have every kind watched for the runtime; `owns_runtime`: started and stopped with kopf.
+
+    The login is to be closed when kopf has ended.
+    """
     for resource in RESOURCES:
         kopf.on.event(resource.group, resource.version, resource.plural, id=resource.kind, registry=registry)(
             _handler(resource.kind, runtime)
         )
     # kopf would wait a minute after a login that failed, and a token file is empty for a moment only.
-    kopf.on.login(registry=registry, backoff=LOGIN_PAUSE_SECONDS)(_login(runtime))
+    login = Login(runtime.credentials)
+    kopf.on.login(registry=registry, backoff=LOGIN_PAUSE_SECONDS)(login.log_in)
+    if runtime.lead is not None:
+        kopf.on.event(peering.GROUP, peering.VERSION, peering.PLURAL, id=peering.KIND, registry=registry)(
+            _peering_handler(runtime)
+        )
 
     @kopf.on.startup(registry=registry)
     async def start(settings: kopf.OperatorSettings, **_: Any) -> None:
         configure(settings)
         if owns_runtime:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, runtime.dump)
+            runtime.introduce()
             await runtime.start()
 
     if owns_runtime:
@@ -57,6 +77,8 @@ def register(registry: kopf.OperatorRegistry, runtime: Runtime, *, owns_runtime:
         @kopf.on.cleanup(registry=registry)
         async def stop(**_: Any) -> None:
             await runtime.stop()
+
+    return login
 
 
 def _handler(kind: str, runtime: Runtime) -> EventHandler:
@@ -66,28 +88,56 @@ def _handler(kind: str, runtime: Runtime) -> EventHandler:
     return hand_over
 
 
-def _login(runtime: Runtime) -> Callable[..., Awaitable[kopf.ConnectionInfo]]:
-    logins = 0
+def _peering_handler(runtime: Runtime) -> EventHandler:
+    async def hand_over(event: Mapping[str, Any], **_: Any) -> None:
+        runtime.on_peering(event["type"], event["object"])
 
-    async def login(**_: Any) -> kopf.ConnectionInfo:
-        nonlocal logins
-        logins += 1
-        if logins > 1:
+    return hand_over
+
+
+class Login:
+    """Our credentials, each time that kopf asks for some."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+        self._logins = 0
+        self._sessions: list[kopf.AiohttpSession] = []
+
+    async def log_in(self, **_: Any) -> kopf.AiohttpSession:
+        self._logins += 1
+        if self._logins > 1:
             # Asked again means turned away: fresh credentials, and not in a tight loop if those are no better.
             await asyncio.sleep(LOGIN_PAUSE_SECONDS)
-            await runtime.credentials.load()
-        return await connection(runtime, priority=logins)
+            await self._credentials.load()
+        session = open_session(await connection(self._credentials, priority=self._logins))
+        self._sessions.append(session)
+        return session
 
-    return login
+    async def close(self) -> None:
+        """kopf closes a session once it has used it; one that it was given at its very end it never does."""
+        sessions, self._sessions = self._sessions, []
+        for session in sessions:
+            await session.aiohttp_session.close()
 
 
-async def connection(runtime: Runtime, priority: int) -> kopf.ConnectionInfo:
+def open_session(info: kopf.ConnectionInfo) -> kopf.AiohttpSession:
+    """The connection that kopf would make, but for answers that nest too deep."""
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ssl=info.as_ssl_context()),
+        headers=info.as_http_headers(),
+        proxy=info.proxy_url,
+        response_class=ShallowResponse,
+    )
+    return kopf.AiohttpSession(server=info.server, priority=info.priority, aiohttp_session=session)
+
+
+async def connection(credentials: Credentials, priority: int) -> kopf.ConnectionInfo:
     """Our credentials in kopf's words. kopf never takes equal ones twice: the priority tells them apart."""
-    configuration = runtime.credentials.configuration
-    authorization = await runtime.credentials.authorization()
+    configuration = credentials.configuration
+    authorization = await credentials.authorization()
     scheme, _, token = (authorization or "").partition(" ")
     return kopf.ConnectionInfo(
-        server=runtime.credentials.server,
+        server=credentials.server,
         ca_path=configuration.ssl_ca_cert,
         insecure=not configuration.verify_ssl,
         scheme=scheme or None,
@@ -157,7 +207,8 @@ def configure(settings: kopf.OperatorSettings) -> None:
     settings.watching.field_selectors["", "v1", "pods"] = POD_FIELDS
     # kopf would kill the process so long after its operator has ended; ours may go on for years after that.
     settings.process.ultimate_exiting_timeout = None
-    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    for name in TALKATIVE:  # under `kopf run`, too, where logging is kopf's
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 # --- a kopf that comes back ------------------------------------------------------------------------------------------
@@ -166,12 +217,15 @@ def configure(settings: kopf.OperatorSettings) -> None:
 async def watch(runtime: Runtime, stop: asyncio.Event, on_spawn: Callable[[], None]) -> None:
     """Run kopf's operator until `stop`, again whenever it ends; `on_spawn`: kopf has just taken over the signals."""
     registry = kopf.OperatorRegistry()
-    register(registry, runtime, owns_runtime=False)
+    login = register(registry, runtime, owns_runtime=False)
     loop = asyncio.get_running_loop()
     failures = 0
     while not stop.is_set():
         started_seconds = loop.time()
-        await _watch_once(registry, stop, on_spawn)
+        try:
+            await _watch_once(registry, stop, on_spawn)
+        finally:
+            await login.close()
         if stop.is_set():
             return
         runtime.watch_restarts += 1
@@ -195,7 +249,7 @@ async def _watch_once(registry: kopf.OperatorRegistry, stop: asyncio.Event, on_s
 
 async def _operate(registry: kopf.OperatorRegistry, on_spawn: Callable[[], None]) -> None:
     try:
-        tasks = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True)
+        tasks = await kopf.spawn_tasks(registry=registry, identity=IDENTITY, clusterwide=True, standalone=True)
         on_spawn()
         await kopf.run_tasks(tasks, ignored=_NotKopfs())
     except Exception as error:

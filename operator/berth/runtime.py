@@ -4,45 +4,87 @@
                                 |-----------> Census (seen, listed again, gone)
                                 +-----------> PolicyStatuses, conditions that are no longer true
     Scheduler --> KubernetesCluster --> Api
+    Scheduler --> Extending --> HttpExtenders, with what ObjectBodies keeps for them
+    Scheduler --> PolicyBook.usage --> (every 10 s) --> PolicyStatuses
+
+Where several replicas run, `Lead` says when decisions are made and what is written (the fence); a standby hears and
+counts everything, and does nothing.
 
 It also keeps house: it notices that the API server is away and says so now and then, has every kind counted when it
-is back, and has pods counted when the echo of a bind is missing. An error that ends the scheduling loop is kept in
-`failure`, for whoever runs the process to end it.
+is back, and has pods counted when the echo of a bind is missing. `dump` has what is known written to the log. An error
+that ends the scheduling loop is kept in `failure`, for whoever runs the process to end it.
 """
 
 import asyncio
+import gc
 import logging
 import os
+import platform
 import random
+import secrets
 import socket
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import orjson
+
+from berth import __version__
+from berth.cluster import peering
 from berth.cluster.api import Api
-from berth.cluster.census import REGULAR_SECONDS, Census
+from berth.cluster.bodies import ObjectBodies
+from berth.cluster.census import Census
 from berth.cluster.clock import RealClock
 from berth.cluster.credentials import Credentials, Source
 from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.extenders import HttpExtenders
+from berth.cluster.lead import Lead
+from berth.cluster.leadership import Leadership, Terms
 from berth.cluster.listing import Resource
+from berth.cluster.outage import Outage
 from berth.cluster.port import KubernetesCluster
+from berth.cluster.reviews import KubernetesReviews
 from berth.cluster.statuses import PolicyStatuses
-from berth.model import KINDS
-from berth.policy import PolicyBook
+from berth.cluster.view import POLICY, View
+from berth.configuration import Options, as_mapping
+from berth.configuration.gates import (
+    DEFAULTS,
+    EXPRESSIONS,
+    PYTHON_PLUGINS,
+    QUEUEING_HINTS,
+    SHADOW_POLICIES,
+    stages,
+)
+from berth.configuration.serving import serving_plan
+from berth.model import KINDS, object_key
+from berth.policy import Policy, PolicyBook
+from berth.policy.features import Features
+from berth.scheduler import dump
 from berth.scheduler.cache import Cache
+from berth.scheduler.extender_protocol import needs_of
+from berth.scheduler.extending import Extending
 from berth.scheduler.faults import Faults
-from berth.scheduler.ports import Clock
+from berth.scheduler.measures import Names
+from berth.scheduler.ports import Attempts, Clock
 from berth.scheduler.queue import Queue
 from berth.scheduler.scheduler import Scheduler
-from berth.serving.health import Readiness
-from berth.serving.server import DEFAULT_ADDRESS, Server, parse_address
+from berth.serving.configz import configuration
+from berth.serving.health import Alarm, Check, Finding, Readiness
+from berth.serving.pages import Subject
+from berth.serving.pulse import Pulse
+from berth.serving.server import Server, hang_alarm
 
-POLICY = "SchedulingPolicy"
+__all__ = ["Options", "Runtime"]
+
 # Finished pods take no room, and clusters keep thousands of them.
 POD_FIELDS = "status.phase!=Succeeded,status.phase!=Failed"
 PROBE_SECONDS = 10.0
 PROBE_LIMIT_SECONDS = 5.0
-COMPLAINT_SECONDS = 30.0
+REPORT_SECONDS = 10.0  # between two reports of what was done under the policies
+LAST_REPORT_SECONDS = 2.0
+MOST_POLICIES = 200  # that have metrics of their own
+LAGGING_SECONDS = 5.0  # an event loop that is so late is not ready for more work
+READING_THRESHOLDS = (50_000, 20, 1000)  # of the garbage collector while everything that is read stays
 
 RESOURCES = (
     *(
@@ -57,92 +99,140 @@ RESOURCES = (
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What can be chosen when Berth is started."""
-
-    kubeconfig: str | None = None
-    context: str | None = None
-    http_address: str = DEFAULT_ADDRESS
-    seed: int | None = None
-    census_seconds: float = REGULAR_SECONDS
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Options":
-        """From BERTH_*; ValueError names the variable that makes no sense."""
-        return cls(
-            kubeconfig=environment.get("BERTH_KUBECONFIG") or None,
-            context=environment.get("BERTH_CONTEXT") or None,
-            http_address=environment.get("BERTH_HTTP_ADDRESS", DEFAULT_ADDRESS),
-            seed=_number(environment, "BERTH_SEED"),
-            census_seconds=_number(environment, "BERTH_CENSUS_SECONDS", at_least=1) or REGULAR_SECONDS,
-        )
-
-
-def _number(environment: Mapping[str, str], name: str, *, at_least: int = 0) -> int | None:
-    """None when the variable is not set, or empty."""
-    text = environment.get(name)
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f'{name}: "{text}" is not a whole number')
-    if int(text) < at_least:
-        raise ValueError(f"{name}: must be at least {at_least}")
-    return int(text)
-
-
 class Runtime:
     """One Berth; `start` once, `stop` once."""
 
-    def __init__(self, options: Options) -> None:
-        clock = RealClock()
-        self._clock: Clock = clock
+    def __init__(
+        self,
+        options: Options,
+        *,
+        clock: Clock | None = None,
+        api: Api | None = None,
+        asker: HttpExtenders | None = None,
+    ) -> None:
+        """The keywords are for whoever runs it on a time and a network of his own."""
+        clock = clock or RealClock()
+        self.options = options
+        self._clock = clock
         self._faults = Faults()
         self.credentials = Credentials(Source(options.kubeconfig, options.context))
-        self.api = Api(self.credentials)
-        self._cluster = KubernetesCluster(self.api, clock, f"{socket.gethostname()}/{os.getpid()}", self._faults)
-        self._book = PolicyBook(clock.wall)
+        self.api = api or Api(self.credentials)
+        terms = Terms(options.peering_lifetime_seconds)
+        self._cluster = KubernetesCluster(
+            self.api,
+            clock,
+            f"{socket.gethostname()}/{os.getpid()}",
+            self._faults,
+            request_seconds=None if options.standalone else terms.request_seconds,
+        )
+        gates = {**DEFAULTS, **options.feature_gates}
+        features = Features(gates[EXPRESSIONS], gates[PYTHON_PLUGINS], gates[SHADOW_POLICIES])
+        self._book = PolicyBook(clock.wall, built_in=options.built_in_policy, features=features)
         self._cache = Cache()
+        self._queue = Queue(clock)
+        self._asker = asker or HttpExtenders()
+        self._bodies = ObjectBodies(self.api, self._cluster, lambda: needs_of(self._policies()))
+        self._book.on_change(self._bodies.follow_policies)
         self._scheduler = Scheduler(
             cache=self._cache,
-            queue=Queue(clock),
+            queue=self._queue,
             policies=self._book,
             cluster=self._cluster,
             clock=clock,
             random=random.Random(options.seed),
+            extenders=self._make_extending,
+            hints=gates[QUEUEING_HINTS],
         )
+        self._policy_labels = Names(MOST_POLICIES)
         self._statuses = PolicyStatuses(self.api, clock, self._faults)
-        self._view = _View(self._cache, self._scheduler)
+        self._view = View(self._cache, self._scheduler, self._bodies, self._follow)
         self._census = Census(
             self.api,
             clock,
             self._faults,
             self._view,
             RESOURCES,
-            on_whole=self._open,
+            on_whole=self._become_whole,
             regular_seconds=options.census_seconds,
         )
-        self._server = self._make_server(options.http_address)
+        self.lead = None if options.standalone else self._make_lead(options.peering_name, terms)
+        self.api.fence = self.lead
+        self._pulse = Pulse()
+        self.alarms: dict[str, Alarm] = {"loop": lambda: hang_alarm(self._pulse), "scheduler": self._find_failure}
+        """What liveness fails by: name to a reason or None. Asked in the serving thread, so they only read."""
+        self.checks: dict[str, Check] = {"loop": self._check_loop, "api-server": self._check_api_server}
+        """What readiness is judged by, beside the kinds; asked in the event loop."""
+        if self.lead is not None:
+            self.alarms["leadership"] = self.lead.alarm
+            self.checks["leadership"] = self._standing
+        self._server = self._make_server(options)
         self._tasks: list[asyncio.Task[None]] = []
+        self._dumping: asyncio.Task[None] | None = None
         self._is_open = False
+        self._is_whole = False  # every kind has been listed; stays so
+        self._has_stepped_down = False
+        self._thresholds = gc.get_threshold()
         self._echoes_missing = 0
         self.failure: asyncio.Future[None] | None = None
         self.watch_restarts = 0
+        self._nameless: Counter[str] = Counter()
 
-    def _make_server(self, address: str) -> Server | None:
-        if not address:
+    def _make_server(self, options: Options) -> Server | None:
+        plan = serving_plan(options)
+        if plan.https is None and plan.http is None:
             return None
-        return Server(
-            parse_address(address), readiness=self.readiness, statistics=self.statistics, alive=self._is_alive
+        subject = Subject(
+            readiness=self.readiness,
+            statistics=self.statistics,
+            configuration=lambda: configuration(as_mapping(self.options), self._policies()),
+            cache_lines=self.cache_lines,
+            queue_lines=self.queue_lines,
+            alarms=self.alarms,
         )
+        return Server(plan, subject, KubernetesReviews(self.api), self._pulse)
+
+    def _make_lead(self, name: str, terms: Terms) -> Lead:
+        self._book.listen()
+        identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
+        clock = self._clock
+        leadership = Leadership(identity, terms, now=clock.now, wall=clock.wall, random=random.Random())
+        return Lead(
+            leadership,
+            peering.Peering(self.api, clock, name, leadership),
+            self._census,
+            clock,
+            self._faults,
+            echo_is_missing=self._scheduler.echo_is_missing,
+            on_open=self._begin_deciding,
+            on_close=self._scheduler.close,
+            on_lose=self._stand_by,
+        )
+
+    def _make_extending(self, attempts: Attempts) -> Extending:
+        return Extending(
+            attempts=attempts,
+            cache=self._cache,
+            queue=self._queue,
+            policies=self._book,
+            cluster=self._cluster,
+            asker=self._asker,
+            bodies=self._bodies,
+            clock=self._clock,
+            faults=self._faults,
+        )
+
+    def _policies(self) -> list[Policy]:
+        return [active.policy for active in self._book.in_force()]
 
     # --- life ----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Raises CredentialsError, or OSError when the HTTP address is taken."""
+        """Raises CredentialsError, or CannotServe when an address is taken or a certificate cannot be used."""
         await self.api.open()
         if self._server is not None:
             await self._server.start()
+            self._pulse.start()
+        gc.set_threshold(*READING_THRESHOLDS)
         self.failure = asyncio.get_running_loop().create_future()
         self.api.on_return = self._census.want
         self._cluster.start()
@@ -151,30 +241,75 @@ class Runtime:
         self._tasks = [
             asyncio.create_task(self._schedule(), name="scheduler"),
             asyncio.create_task(self._keep_house(), name="housekeeping"),
+            asyncio.create_task(self._keep_reporting(), name="reporting"),
         ]
+        if self.lead is not None:
+            self._tasks.append(asyncio.create_task(self.lead.run(), name="leading"))
 
     async def stop_scheduling(self) -> None:
         """No new binds; returns when the running ones have ended."""
         self._is_open = False
         await self._scheduler.stop()
 
+    async def step_down(self) -> None:
+        """After `stop_scheduling`: say the last word about the policies, and leave the lead to others. Done once."""
+        if self._has_stepped_down:
+            return
+        self._has_stepped_down = True
+        await self._report()
+        await self._statuses.stop(LAST_REPORT_SECONDS)
+        if self.lead is not None:
+            await self.lead.stop()
+
     async def stop(self) -> None:
         """No new binds; running ones end, what waits to be posted is posted, connections are closed."""
         await self.stop_scheduling()
         await self._census.stop()
-        await self._statuses.stop()
+        await self.step_down()
         await self._cluster.stop()
-        for task in self._tasks:
+        tasks = self._tasks + ([self._dumping] if self._dumping is not None else [])
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._server is not None:
             await self._server.stop()
+            self._pulse.stop()
+        await self._asker.close()
         await self.api.close()
+        gc.set_threshold(*self._thresholds)
 
-    def _open(self) -> None:
-        self._is_open = True
-        _log.info("Every kind is whole: scheduling begins")
-        self._scheduler.open()
+    def _become_whole(self) -> None:
+        self._is_open = self._is_whole = True
+        # What is here now stays for long, and a full collection would walk through all of it between two decisions.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*self._thresholds)
+        if self.lead is None:
+            _log.info("Every kind is whole: scheduling begins")
+            self._scheduler.open()
+            # Not before: without all the others, what a policy is based on seems missing and what rivals it away.
+            self._statuses.put(self._book.statuses())
+        else:
+            _log.info("Every kind is whole: this replica can lead")
+
+    def _begin_deciding(self, is_new_lead: bool) -> None:
+        """The fence is open."""
+        if not self._is_open:
+            return
+        if not is_new_lead:
+            self._scheduler.open()
+            return
+        self._cluster.withdraw_all()  # of what was found out too late to be said under an earlier lead
+        self._scheduler.take_over()
+        self._book.speak()
+        self._statuses.put(self._book.statuses())
+
+    def _stand_by(self) -> None:
+        """Another replica leads: nothing is decided and nothing written here, everything is heard."""
+        self._scheduler.stand_by()
+        self._cluster.withdraw_all()
+        self._statuses.withdraw_all()
+        self._book.listen()
 
     async def _schedule(self) -> None:
         try:
@@ -185,33 +320,57 @@ class Runtime:
             if self.failure is not None and not self.failure.done():
                 self.failure.set_exception(error)
 
-    def _is_alive(self) -> bool:
-        return self.failure is None or not self.failure.done()
+    def _find_failure(self) -> str | None:
+        failed = self.failure is not None and self.failure.done()
+        return "the scheduling loop has ended with an error" if failed else None
 
     # --- what the watches say --------------------------------------------------------------------------------------
 
     def on_event(self, kind: str, type_: str | None, body: Mapping[str, Any]) -> None:
         """An object as kopf hands it over: type None from a list, DELETED for the last word on it. Never raises."""
         try:
-            uid = str(body["metadata"]["uid"])
+            uid = _uid_of(body)
+            if uid is None:
+                self._note_nameless(kind)
+                return
             removed = type_ == "DELETED"
             if removed:
                 self._view.remove(kind, body)
             else:
                 self._view.observe(kind, body)
             self._census.note(kind, uid, listed=type_ is None, removed=removed)
-            if kind == "Pod":
-                if removed or body["spec"].get("nodeName"):
-                    self._cluster.pod_settled(uid)
-            elif kind == POLICY:
-                self._statuses.put(self._book.statuses())
-        except Exception:
-            _log.exception("An event about a %s could not be handed over: %r", kind, body.get("metadata"))
+        except Exception as error:
+            # Its name and nothing else of it: annotations may hold a copy of the whole object.
+            self._faults.note("handing over", f"{kind} {object_key(body)}", error, kind=kind)
+
+    def _note_nameless(self, kind: str) -> None:
+        """Without a UID nobody can say which object it is about; said once a kind, counted always."""
+        self._nameless[kind] += 1
+        if self._nameless[kind] == 1:
+            said = "A %s without a name and a UID of its own was reported: it is left out"
+            _log.warning(said, kind, extra={"kind": kind})
+
+    def on_peering(self, type_: str | None, body: Mapping[str, Any]) -> None:
+        """A peering object, ours or somebody else's. Never raises."""
+        try:
+            if self.lead is not None and body["metadata"]["name"] == self.lead.peering.name:
+                self.lead.peering.show(body if type_ != "DELETED" else {}, jumped=type_ is None)
+        except Exception as error:
+            self._faults.note("handing over", f"{peering.KIND} {object_key(body)}", error, kind=peering.KIND)
+
+    def _follow(self, kind: str, body: Mapping[str, Any], removed: bool) -> None:
+        """An object has been handed over, by the watch or by the census: what was to be said may be outdated."""
+        if kind == "Pod":
+            spec = body.get("spec")
+            if removed or (isinstance(spec, Mapping) and spec.get("nodeName")):
+                self._cluster.pod_settled(str(body["metadata"]["uid"]))
+        elif kind == POLICY and self._speaks:
+            self._statuses.put(self._book.statuses())
 
     # --- housekeeping ----------------------------------------------------------------------------------------------
 
     async def _keep_house(self) -> None:
-        outage = _Outage()
+        outage = Outage()
         while True:
             await self._clock.sleep(PROBE_SECONDS)
             try:
@@ -219,6 +378,27 @@ class Runtime:
                 self._look_for_echoes()
             except Exception as error:
                 self._faults.note("keeping house", "for the scheduler", error)
+
+    async def _keep_reporting(self) -> None:
+        """What was done under the policies goes into their statuses now and then, not with every decision."""
+        while True:
+            await self._clock.sleep(REPORT_SECONDS)
+            await self._report()
+
+    @property
+    def _speaks(self) -> bool:
+        """Whether it is for us to say something of policies."""
+        return self._is_whole and (self.lead is None or self.lead.is_leading)
+
+    async def _report(self) -> None:
+        if not self._speaks:
+            return
+        try:
+            await self._scheduler.count_pending()
+            self._book.report()
+            self._statuses.put(self._book.statuses())
+        except Exception as error:
+            self._faults.note("reporting on", "policies", error)
 
     async def _ask(self) -> Exception | None:
         try:
@@ -246,59 +426,100 @@ class Runtime:
 
     # --- what can be seen of it ------------------------------------------------------------------------------------
 
+    def introduce(self) -> None:
+        """Say in the log which version runs, and with which configuration."""
+        version, configuration = __version__, as_mapping(self.options)
+        text = orjson.dumps(configuration).decode()
+        extra = {"version": version, "python": platform.python_version(), "configuration": configuration}
+        _log.info("Berth %s begins, with the configuration %s", version, text, extra=extra)
+
+    def dump(self) -> None:
+        """Have everything that decisions hang on written to the log, and compared with the API server soon."""
+        if self._dumping is None or self._dumping.done():
+            self._dumping = asyncio.create_task(self._dump(), name="dump")
+
+    async def _dump(self) -> None:
+        try:
+            await dump.write(self.cache_lines(), self._clock)
+            await dump.write(self.queue_lines(), self._clock)
+            self._census.report()
+        except Exception as error:
+            self._faults.note("dumping", "what is known", error)
+
+    def cache_lines(self) -> Iterator[str]:
+        """Nodes and placed pods, in words."""
+        return dump.cache_lines(self._cache)
+
+    def queue_lines(self) -> Iterator[str]:
+        """Pods that wait, and why, in words."""
+        return dump.queue_lines(self._queue, self._cache, self._book.serves, self._clock.now)
+
     def readiness(self) -> Readiness:
-        return Readiness(self._census.wholeness(), self._is_open)
+        findings = {name: check() for name, check in self.checks.items()}
+        return Readiness(self._census.wholeness(), self._is_open, findings)
+
+    def _check_loop(self) -> Finding:
+        lag = self._pulse.lag_seconds
+        if lag >= LAGGING_SECONDS:
+            return Finding(f"it came round {lag:.1f} s late in the last half minute")
+        return Finding(note=f"at most {lag:.3f} s late in the last half minute")
+
+    def _check_api_server(self) -> Finding:
+        """Never a problem: nobody is helped by a replica that is taken out because the API server is away."""
+        age = self.api.last_answer_seconds
+        if age is None:
+            return Finding(note="it has not answered yet")
+        return Finding(note=f"it last answered {age:.1f} s ago" + ("" if self.api.reachable else ", and is away now"))
+
+    def _standing(self) -> Finding:
+        """Our part in the leadership, in words."""
+        lead = self.lead
+        if lead is None:
+            return Finding()
+        if lead.is_leading:
+            return Finding(note=f"leads as {lead.leadership.identity}, fence {'open' if lead.is_open else 'closed'}")
+        seniors = ", ".join(lead.leadership.seniors())
+        return Finding(note=f"stands by as {lead.leadership.identity}, behind {seniors or 'nobody yet'}")
 
     def statistics(self) -> dict[str, Any]:
         return {
             "scheduler": self._scheduler.statistics(),
             "cluster": self._cluster.statistics(),
             "census": self._census.statistics(),
-            "policies": self._book.statistics(),
+            "bodies": self._bodies.statistics(),
+            "policies": {**self._book.statistics(), **self._policy_statistics()},
             "faults": dict(self._faults.counts),
+            "features": stages(self.options.feature_gates),
+            "leadership": {} if self.lead is None else self.lead.statistics(),
             "api_reachable": int(self.api.reachable),
+            "last_api_success_seconds": self.api.last_answer_seconds,
+            "loop_lag_seconds": self._pulse.lag_seconds,
+            "nameless": dict(self._nameless),
+            "serving": self._server.statistics() if self._server is not None else {},
             "watch_restarts": self.watch_restarts,
         }
 
-
-class _Outage:
-    """Says that the API server is away, now and then, and how long it was when it is back."""
-
-    def __init__(self) -> None:
-        self._since_seconds: float | None = None
-        self._complained_seconds = 0.0
-
-    def note(self, problem: Exception | None, now_seconds: float) -> None:
-        if problem is None:
-            if self._since_seconds is not None:
-                _log.info("The API server is back after %.0f s", now_seconds - self._since_seconds)
-            self._since_seconds = None
-            return
-        is_new = self._since_seconds is None
-        if is_new:
-            self._since_seconds = now_seconds
-        if is_new or now_seconds - self._complained_seconds >= COMPLAINT_SECONDS:
-            self._complained_seconds = now_seconds
-            _log.warning("The API server is away; going on when it is back: %s", problem)
+    def _policy_statistics(self) -> dict[str, Any]:
+        """By policy name, as many as have a label of their own; of the others, counters in one sum."""
+        book, policies = self._book.usage, {policy.name: policy for policy in self._policies()}
+        usage = book.statistics()
+        labels = self._policy_labels.keep({*usage, *policies})
+        summed: dict[str, Counter[str]] = {}
+        for name, counts in usage.items():
+            summed.setdefault(labels[name], Counter()).update(counts)
+        shown = [policy for name, policy in policies.items() if labels[name] == name]
+        failures = {policy.name: book.counts(policy.name, policy.uid).failures for policy in shown}
+        return {
+            "generation": {policy.name: policy.generation for policy in shown},
+            "usage": {label: dict(counts) for label, counts in summed.items()},
+            "errors": {name: {failure.source: failure.count for failure in each} for name, each in failures.items()},
+        }
 
 
-class _View:
-    """What the census asks and tells: the cache for most kinds, and a list of our own for policies."""
-
-    def __init__(self, cache: Cache, scheduler: Scheduler) -> None:
-        self._cache = cache
-        self._scheduler = scheduler
-        self._policies: dict[str, str] = {}
-
-    def known(self, kind: str) -> Mapping[str, str]:
-        return self._policies if kind == POLICY else self._cache.known(kind)
-
-    def observe(self, kind: str, body: Mapping[str, Any]) -> None:
-        if kind == POLICY:
-            self._policies[body["metadata"]["uid"]] = body["metadata"]["name"]
-        self._scheduler.observe(kind, body)
-
-    def remove(self, kind: str, body: Mapping[str, Any]) -> None:
-        if kind == POLICY:
-            self._policies.pop(body["metadata"]["uid"], None)
-        self._scheduler.remove(kind, body)
+def _uid_of(body: object) -> str | None:
+    """None where there is none, or no name: such a thing is no object of any API server."""
+    metadata = body.get("metadata") if isinstance(body, Mapping) else None
+    if not isinstance(metadata, Mapping):
+        return None
+    uid, name = metadata.get("uid"), metadata.get("name")
+    return uid if isinstance(uid, str) and uid and isinstance(name, str) and name else None

@@ -104,6 +104,19 @@ def test_every_node_that_the_choice_can_fall_on_is_selected():
     assert answer(case)["preemption"]["selected"] == ["a", "b"]
 
 
+def test_a_configuration_without_preemption_gives_no_candidates():
+    off = {"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}}
+    config = DEFAULTS | {"profiles": [{"schedulerName": "s", "plugins": off}]}
+    case = crowded(make_pod("other", node="b", cpu=2, priority=1))
+    assert "preemption" in answer(case)
+    assert "preemption" not in answer(case | {"config": config})
+
+
+def test_a_configuration_with_extenders_is_not_judged_without_them():
+    config = DEFAULTS | {"extenders": [{"urlPrefix": "http://x", "filterVerb": "filter"}]}
+    assert answer(crowded() | {"config": config})["error"].startswith("config.extenders: extenders are not asked here")
+
+
 # --- the summary -----------------------------------------------------------------------------------------------------
 
 

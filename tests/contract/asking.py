@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from berth.sim.reviews import Account
 from control_plane.client import ApiError, Client, Object
 
 
@@ -17,6 +18,8 @@ class Server:
     token: str
     forget_history: Callable[[], None]
     """The real server knows nothing from before its start, so that version 1 is too old there in any case."""
+    accounts: dict[str, Account] | None = None
+    """Whom reviews of the embedded server know; None: the real one has roles."""
 
 
 def plain(body: Object) -> Object:

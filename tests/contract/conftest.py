@@ -6,6 +6,7 @@ kube-apiserver in `make cluster-test`.
     server   where it is, and how to make it forget its history
     api      a client for it
     policies SchedulingPolicies are defined
+    peerings ClusterKopfPeerings are
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from control_plane.client import Client
 from control_plane.launcher import ControlPlane
 from control_plane.programs import MissingPrograms, find_programs
 
-CRD = Path(__file__).resolve().parents[2] / "crds" / "schedulingpolicies.berth.dev.yaml"
+CRDS = Path(__file__).resolve().parents[2] / "crds"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -50,7 +51,7 @@ async def server(request: pytest.FixtureRequest) -> AsyncIterator[Server]:
     store = Store(lambda: datetime.now(UTC))
     embedded = SimServer(store)
     await embedded.start()
-    yield Server(embedded.url, "", store.compact)
+    yield Server(embedded.url, "", store.compact, embedded.accounts)
     await embedded.stop()
 
 
@@ -63,7 +64,17 @@ async def api(server: Server) -> AsyncIterator[Client]:
 @pytest.fixture
 async def policies(api: Client) -> None:
     """Defined once on the real server, where they stay."""
-    definition = yaml.safe_load(CRD.read_text())
+    await _define(api, "schedulingpolicies.berth.dev")
+
+
+@pytest.fixture
+async def peerings(api: Client) -> None:
+    """The same."""
+    await _define(api, "clusterkopfpeerings.kopf.dev")
+
+
+async def _define(api: Client, kind: str) -> None:
+    definition = yaml.safe_load((CRDS / f"{kind}.yaml").read_text())
     name = definition["metadata"]["name"]
     if not await api.exists(f"{DEFINITIONS}/{name}"):
         await api.create(definition)

@@ -13,8 +13,8 @@ from support.builders import make_node, make_pod
 POD = "/api/v1/namespaces/default/pods/web"
 
 
-async def bind(api: Client, node: str, *, uid: str = "") -> Object:
-    metadata = {"name": "web", "namespace": "default", **({"uid": uid} if uid else {})}
+async def bind(api: Client, node: str, *, uid: str = "", **more: Any) -> Object:
+    metadata = {"name": "web", "namespace": "default", **({"uid": uid} if uid else {}), **more}
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
     return await api.request("POST", f"{POD}/binding", body)
@@ -38,6 +38,20 @@ async def test_a_bind_sets_the_node_and_the_condition(api: Client) -> None:
     assert pod["spec"]["nodeName"] == "n1"
     conditions = {one["type"]: one["status"] for one in pod["status"]["conditions"]}
     assert conditions["PodScheduled"] == "True"
+
+
+async def test_the_annotations_of_a_binding_are_on_the_pod_beside_its_own(api: Client) -> None:
+    body = make_pod("web")
+    body["metadata"]["annotations"] = {"berth.dev/policy": "old", "own": "kept"}
+    await api.create(plain(make_node("n1")))
+    await api.create(plain(body))
+    await bind(api, "n1", annotations={"berth.dev/policy": "batch", "berth.dev/policy-generation": "3"})
+    pod = await api.get(POD)
+    assert pod["metadata"]["annotations"] == {
+        "berth.dev/policy": "batch",
+        "berth.dev/policy-generation": "3",
+        "own": "kept",
+    }
 
 
 async def test_a_second_bind_is_refused_even_to_the_same_node(api: Client) -> None:

@@ -24,16 +24,17 @@ CREDENTIAL_VARIABLES = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST")
 
 
 class BerthProcess:
-    """See the module's text. `arguments` are further words for `berth run`."""
+    """See the module's text. `arguments` are further words for `berth run`; of several replicas none is standalone."""
 
-    def __init__(self, kubeconfig: Path, *arguments: str, log: Path) -> None:
-        self._port = free_port()
+    def __init__(self, kubeconfig: Path, *arguments: str, log: Path, standalone: bool = True) -> None:
+        self._port, self._https_port = free_port(), free_port()
         command = [
             *berth_command(),
             "run",
             f"--kubeconfig={kubeconfig}",
-            "--standalone",
+            *(["--standalone"] if standalone else []),
             f"--http-address=127.0.0.1:{self._port}",
+            f"--https-address=127.0.0.1:{self._https_port}",
             *arguments,
         ]
         self.process = Process("berth", command, log, environment=_environment())
@@ -41,7 +42,7 @@ class BerthProcess:
 
     @property
     def url(self) -> str:
-        """Where it serves health and metrics."""
+        """Where it serves health and metrics in the clear, as it was asked to."""
         return f"http://127.0.0.1:{self._port}"
 
     def get(self, path: str) -> tuple[int, str]:
@@ -49,8 +50,18 @@ class BerthProcess:
         return http_get(self.url + path)
 
     @property
+    def https_url(self) -> str:
+        """Where it serves everything that it shows, to those with a token."""
+        return f"https://127.0.0.1:{self._https_port}"
+
+    @property
     def ready(self) -> bool:
         return self.get("/readyz")[0] == 200
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is the replica that leads, as it says itself."""
+        return "[+]leadership ok: leads" in self.get("/readyz?verbose")[1]
 
     def start(self, *, timeout_seconds: float = READY_SECONDS) -> Self:
         """Start it and wait until it is ready."""

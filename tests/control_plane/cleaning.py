@@ -14,6 +14,8 @@ GONE_SECONDS = 120.0
 OWN_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 
 EVENTS = "/apis/events.k8s.io/v1/events"
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+PEERINGS = "/apis/kopf.dev/v1/clusterkopfpeerings"
 COLLECTIONS = (
     PODS,  # first: others may be held by them
     "/api/v1/persistentvolumeclaims",
@@ -35,6 +37,8 @@ async def remove_everything(api: Client) -> None:
     for path in COLLECTIONS:
         await _empty(api, path)
     await _remove_policies(api)
+    await _remove_peerings(api)
+    await _remove_priority_classes(api)
     await _remove_services(api)
     await _remove_namespaces(api)
 
@@ -84,6 +88,22 @@ async def _remove_services(api: Client) -> None:
     for body in await api.list("/api/v1/services"):
         if body["metadata"]["name"] != "kubernetes":
             await api.delete(path_of({"apiVersion": "v1", "kind": "Service", **body}))
+
+
+async def _remove_peerings(api: Client) -> None:
+    """The kind may not be defined."""
+    try:
+        await _empty(api, PEERINGS)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+
+
+async def _remove_priority_classes(api: Client) -> None:
+    """One by one, as the API server makes those of the system only when it starts."""
+    for body in await api.list(PRIORITY_CLASSES):
+        if not body["metadata"]["name"].startswith("system-"):
+            await api.delete(f"{PRIORITY_CLASSES}/{body['metadata']['name']}")
 
 
 async def _remove_namespaces(api: Client) -> None:

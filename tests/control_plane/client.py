@@ -20,6 +20,7 @@ from typing import Any, Self
 import aiohttp
 import orjson
 
+from berth.cluster.shallow import decode
 from control_plane.process import unverified_tls
 
 Object = dict[str, Any]
@@ -80,7 +81,7 @@ class Client:
         self,
         method: str,
         path: str,
-        body: Object | None = None,
+        body: Object | list[Object] | None = None,
         *,
         parameters: Mapping[str, str] | None = None,
         content_type: str = "application/json",
@@ -92,7 +93,7 @@ class Client:
             text = await answer.read()
             if answer.status >= 400:
                 raise ApiError(answer.status, method, path, _message(text))
-            result: Object = orjson.loads(text)
+            result: Object = decode(text)
             return result
 
     async def get(self, path: str) -> Object:
@@ -286,7 +287,7 @@ def _plural(kind: str) -> str:
 
 
 def _event(path: str, line: bytes) -> tuple[str, Object]:
-    event = orjson.loads(line)
+    event = decode(line)
     if event["type"] == "ERROR":
         status = event["object"]
         raise ApiError(int(status.get("code", 500)), "WATCH", path, str(status.get("message", status)))
@@ -295,7 +296,7 @@ def _event(path: str, line: bytes) -> tuple[str, Object]:
 
 def _message(text: bytes) -> str:
     try:
-        return str(orjson.loads(text)["message"])
+        return str(decode(text)["message"])
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return text.decode(errors="replace")
 

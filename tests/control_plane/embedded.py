@@ -23,6 +23,7 @@ import yaml
 
 from berth.sim.faults import Faults
 from berth.sim.resources import CRDS
+from berth.sim.reviews import Account
 from berth.sim.server import SimServer
 from berth.sim.store import Store
 from control_plane.launcher import run_kubectl
@@ -50,6 +51,10 @@ class EmbeddedPlane:
         return self.server.url
 
     @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    @property
     def kubeconfig(self) -> Path:
         return self.folder / "kubeconfig"
 
@@ -71,6 +76,10 @@ class EmbeddedPlane:
     def tails(self) -> str:
         """There are no logs; what the server counted may help."""
         return f"embedded cluster: {self.server.statistics()}"
+
+    def add_account(self, token: str, account: Account) -> None:
+        """Reviews know this token from now on."""
+        self._loop.call_soon_threadsafe(self.server.accounts.__setitem__, token, account)
 
     # -- life --------------------------------------------------------------------------------------------------------
 

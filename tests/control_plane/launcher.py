@@ -9,6 +9,9 @@ controllers do not run here: ServiceAccount (pods need no account) and TaintNode
 tainted). kube-apiserver makes its serving certificate itself; the key that it signs account tokens with is an elliptic
 one, which takes nothing but random bytes.
 
+write_kubeconfig() makes credentials of one of the `USERS`, who are administrators as well, for another address of the
+same server. With `audit` the API server writes who has bound which pod when (`binds`).
+
 stop_api_server() and start_api_server() are an outage: same port, same data. start_scheduler() runs kube-scheduler
 beside it. Everything ends with stop(), and at the latest with this process (process.py). Not safe for use from two
 threads at once.
@@ -27,6 +30,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, TypeVar
@@ -52,6 +57,29 @@ KEY_SUFFIX = bytes.fromhex("a00a06082a8648ce3d030107")
 Result = TypeVar("Result")
 
 
+CREDENTIAL = "authentication.kubernetes.io/credential-id"
+USERS = tuple(f"replica-{number}" for number in range(5))
+# What is written about: every bind, when it arrives and when it is answered.
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "rules": [
+        {"level": "Metadata", "verbs": ["create"], "resources": [{"group": "", "resources": ["pods/binding"]}]},
+        {"level": "None"},
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A bind, as the API server was asked for it."""
+
+    received: datetime
+    user: str
+    pod: str  # namespace/name
+    status: int
+
+
 class KubectlFailed(Exception):
     """kubectl answered with an error; the text carries the command and what it said."""
 
@@ -59,7 +87,11 @@ class KubectlFailed(Exception):
 class ControlPlane:
     """A control plane; see the module's text. `logs`: folder that keeps the logs after stop()."""
 
-    def __init__(self, programs: Programs | None = None, *, logs: Path | None = None) -> None:
+    def __init__(
+        self, programs: Programs | None = None, *, logs: Path | None = None, audit: bool = False
+    ) -> None:
+        self._audit = audit
+        self._tokens = {user: secrets.token_hex(16) for user in USERS}
         self._programs = programs or find_programs()
         self._folder: Path | None = None
         self._owner: TextIO | None = None
@@ -69,6 +101,7 @@ class ControlPlane:
         self._etcd: Process | None = None
         self._api_server: Process | None = None
         self._scheduler: Process | None = None
+        self.scheduler_url = ""  # where kube-scheduler serves its health and metrics
         self.token = secrets.token_hex(16)
 
     # -- what users of it need ---------------------------------------------------------------------------------------
@@ -98,6 +131,21 @@ class ControlPlane:
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator; raises KubectlFailed unless `check` is false."""
         return run_kubectl(self._programs.kubectl, self.kubeconfig, self.folder, arguments, input, check)
+
+    def write_kubeconfig(self, user: str, path: Path, *, port: int) -> Path:
+        """Credentials of this user, for the API server behind this port of the loopback interface."""
+        _write_secret(path, _kubeconfig(f"https://127.0.0.1:{port}", self._tokens[user]))
+        return path
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    def binds(self) -> list[Bind]:
+        """Every bind that the API server has answered, in the order of their arrival; needs `audit`."""
+        lines = map(json.loads, self._audit_log.read_text().splitlines())
+        found = [_read_bind(line) for line in lines if line["stage"] == "ResponseComplete"]
+        return sorted(found, key=lambda bind: bind.received)
 
     def apply_crds(self, folder: Path) -> None:
         """Apply every manifest of `folder` and wait until the API server serves the kinds."""
@@ -225,7 +273,17 @@ class ControlPlane:
             "--max-mutating-requests-inflight=1000",
             "--delete-collection-workers=8",
             "--profiling=false",
+            *self._audit_arguments(),
         ]
+
+    def _audit_arguments(self) -> list[str]:
+        if not self._audit:
+            return []
+        return [f"--audit-policy-file={self.folder / 'audit-policy.json'}", f"--audit-log-path={self._audit_log}"]
+
+    @property
+    def _audit_log(self) -> Path:
+        return self.folder / "audit.log"
 
     def _start_scheduler(self, program: str, configuration_file: Path) -> Process:
         port = free_port()
@@ -235,9 +293,11 @@ class ControlPlane:
             f"--config={configuration_file}",
             "--bind-address=127.0.0.1",
             f"--secure-port={port}",
+            "--authorization-always-allow-paths=/readyz,/metrics",
         )
+        self.scheduler_url = f"https://127.0.0.1:{port}"
         self._scheduler.start()
-        self._scheduler.wait_ready(lambda: http_get(f"https://127.0.0.1:{port}/readyz")[0] == 200, START_SECONDS)
+        self._scheduler.wait_ready(lambda: http_get(f"{self.scheduler_url}/readyz")[0] == 200, START_SECONDS)
         return self._scheduler
 
     def _scheduler_defaults(self) -> dict[str, Any]:
@@ -259,21 +319,40 @@ class ControlPlane:
     # -- files -------------------------------------------------------------------------------------------------------
 
     def _write_credentials(self) -> None:
-        _write_secret(self.folder / "tokens.csv", f'{self.token},admin,admin,"system:masters"\n')
+        users = {"admin": self.token, **self._tokens}
+        lines = [f'{token},{user},{user},"system:masters"\n' for user, token in users.items()]
+        _write_secret(self.folder / "tokens.csv", "".join(lines))
+        (self.folder / "audit-policy.json").write_text(json.dumps(AUDIT_POLICY))
         key = base64.encodebytes(KEY_PREFIX + b"\x01" + secrets.token_bytes(31) + KEY_SUFFIX).decode()
         pem = f"-----BEGIN EC PRIVATE KEY-----\n{key}-----END EC PRIVATE KEY-----\n"
         _write_secret(self.folder / "account.key", pem)
 
     def _write_kubeconfig(self) -> None:
-        configuration = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "test",
-            "clusters": [{"name": "test", "cluster": {"server": self.url, "insecure-skip-tls-verify": True}}],
-            "users": [{"name": "admin", "user": {"token": self.token}}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin", "namespace": "default"}}],
-        }
-        _write_secret(self.kubeconfig, json.dumps(configuration, indent=2))  # JSON is YAML
+        _write_secret(self.kubeconfig, _kubeconfig(self.url, self.token))
+
+
+def _read_bind(line: dict[str, Any]) -> Bind:
+    """Of accounts, which several may use at once, the token tells who it was."""
+    reference, user = line["objectRef"], line["user"]
+    return Bind(
+        datetime.fromisoformat(line["requestReceivedTimestamp"]),
+        (user.get("extra") or {}).get(CREDENTIAL, [user["username"]])[0],
+        f"{reference['namespace']}/{reference['name']}",
+        line["responseStatus"]["code"],
+    )
+
+
+def _kubeconfig(url: str, token: str) -> str:
+    """JSON is YAML."""
+    configuration = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": url, "insecure-skip-tls-verify": True}}],
+        "users": [{"name": "test", "user": {"token": token}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "default"}}],
+    }
+    return json.dumps(configuration, indent=2)
 
 
 def run_kubectl(

@@ -176,8 +176,8 @@ async def test_connections_of_old_certificates_are_closed_when_their_requests_ha
     transports: list[Transport] = []
 
     class Remembered(Transport):
-        def __init__(self, configuration: Any, connections: int) -> None:
-            super().__init__(configuration, connections)
+        def __init__(self, configuration: Any, connections: int, **others: Any) -> None:
+            super().__init__(configuration, connections, **others)
             transports.append(self)
 
     monkeypatch.setattr(api_module, "Transport", Remembered)

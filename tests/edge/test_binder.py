@@ -27,6 +27,13 @@ async def test_a_bind_names_the_uid_and_limits_the_server_s_time(server: Server,
     assert request.query == {"timeout": "10s"}
 
 
+async def test_annotations_go_with_the_bind_in_the_same_request(server: Server, api: Api, clock: ManualClock) -> None:
+    server.answer("POST", BINDING, Answer(201))
+    await Binder(api, clock).bind(POD, "node-a", {"berth.dev/policy": "batch"})
+    (request,) = server.requests
+    assert request.body["metadata"]["annotations"] == {"berth.dev/policy": "batch"}
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422])
 async def test_a_4xx_is_a_definite_no(server: Server, api: Api, clock: ManualClock, status: int) -> None:
     server.answer("POST", BINDING, refusal(status, "Reason", "because"))

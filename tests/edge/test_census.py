@@ -1,5 +1,6 @@
 """When is a kind whole, what is a ghost, and what did the watch miss."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -7,8 +8,10 @@ import pytest
 
 from berth.cluster.api import Api
 from berth.cluster.census import Census
+from berth.cluster.errors import Unreachable
 from berth.cluster.listing import Resource, list_metadata
 from berth.scheduler.faults import Faults
+from berth.scheduler.versions import Register
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Cut, Seen, Server, refusal, until
 
@@ -17,32 +20,37 @@ PODS = Resource("Pod", "", "v1", "pods", namespaced=True, field_selector="status
 POLICIES = Resource("Policy", "berth.dev", "v1", "policies", namespaced=False)
 
 
-def meta(name: str, namespace: str = "") -> dict[str, Any]:
-    return {"metadata": {"name": name, "uid": f"uid-{name}"} | ({"namespace": namespace} if namespace else {})}
+def meta(name: str, namespace: str = "", version: str = "1") -> dict[str, Any]:
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": version}
+    return {"metadata": metadata | ({"namespace": namespace} if namespace else {})}
 
 
-def page(*names: str, token: str = "", namespace: str = "") -> Answer:
+def page(*names: str, token: str = "", namespace: str = "", version: str = "1") -> Answer:
     metadata = {"resourceVersion": "50"} | ({"continue": token} if token else {})
-    return Answer(200, {"metadata": metadata, "items": [meta(name, namespace) for name in names]})
+    return Answer(200, {"metadata": metadata, "items": [meta(name, namespace, version) for name in names]})
 
 
 class Cache:
     """Known objects, and what the census did to them."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, dict[str, str]] = {"Node": {}, "Pod": {}, "Policy": {}}
+        self.registers = {"Node": Register(), "Pod": Register(), "Policy": Register()}
         self.removed: list[Mapping[str, Any]] = []
 
     def known(self, kind: str) -> Mapping[str, str]:
-        return self.objects[kind]
+        return self.registers[kind].known
+
+    def behind(self, kind: str, versions: Mapping[str, int]) -> list[str]:
+        return self.registers[kind].behind(versions)
+
+    def newest(self, kind: str) -> int:
+        return self.registers[kind].newest
 
     def observe(self, kind: str, body: Mapping[str, Any]) -> None:
-        metadata = body["metadata"]
-        key = "/".join(metadata[part] for part in ("namespace", "name") if part in metadata)
-        self.objects[kind][metadata["uid"]] = key
+        self.registers[kind].record(self.registers[kind].identify(body))
 
     def remove(self, kind: str, body: Mapping[str, Any]) -> None:
-        self.objects[kind].pop(body["metadata"]["uid"])
+        self.registers[kind].remove(self.registers[kind].identify(body))
         self.removed.append(body)
 
 
@@ -131,12 +139,11 @@ async def test_a_list_that_fails_is_tried_again_for_ever(
 async def test_a_ghost_is_removed_at_the_version_of_the_list(server: Server, house: House) -> None:
     server.answer("GET", "/api/v1/pods", page())
     house.cache.observe("Pod", meta("old", "default"))
-    census = house.count(PODS)
+    house.count(PODS)
     await until(lambda: house.whole == ["whole"])
     assert house.cache.removed == [
         {"metadata": {"uid": "uid-old", "name": "old", "namespace": "default", "resourceVersion": "50"}}
     ]
-    assert census.counts["ghosts"] == 1
 
 
 async def test_what_arrives_during_the_list_is_no_ghost(server: Server, house: House) -> None:
@@ -197,8 +204,62 @@ async def test_an_object_that_the_watch_never_delivers_is_fetched(
     while not house.whole:
         await until(lambda: clock.sleeping == 1 or bool(house.whole))
         await clock.advance(4)
-    assert house.cache.objects["Pod"] == {"uid-lost": "default/lost"}
-    assert census.counts["missed"] == 1
+    assert house.cache.known("Pod") == {"uid-lost": "default/lost"}
+    assert census.statistics()["drift"] == {"Pod": {"missing": 1}}
+
+
+@pytest.mark.parametrize("arrives", [False, True])
+async def test_what_arrives_while_it_is_read_is_no_drift(
+    server: Server, house: House, clock: ManualClock, arrives: bool
+) -> None:
+    def arrive_meanwhile(_: Seen) -> Answer:
+        if arrives:
+            house.cache.observe("Node", meta("a", version="3"))
+        return Answer(200, meta("a", version="2"))
+
+    server.answer("GET", "/api/v1/nodes", page("a", version="2"))
+    server.answer("GET", "/api/v1/nodes/a", arrive_meanwhile)
+    house.cache.observe("Node", meta("a"))
+    census = house.count(NODES)
+    await until(lambda: house.whole == ["whole"] and clock.sleeping == 1)
+    await clock.advance(15)
+    await until(lambda: bool(server.seen("GET", "/api/v1/nodes/a")) and clock.sleeping == 1)
+    assert census.statistics()["drift"] == ({} if arrives else {"Node": {"stale": 1}})
+    assert house.cache.newest("Node") == (3 if arrives else 2)
+
+
+async def test_a_namesake_is_not_taken_for_what_is_read(server: Server, house: House, clock: ManualClock) -> None:
+    namesake = {"metadata": {"name": "a", "uid": "another", "resourceVersion": "9"}}
+    server.answer("GET", "/api/v1/nodes", page("a", version="2"))
+    server.answer("GET", "/api/v1/nodes/a", Answer(200, namesake))
+    house.cache.observe("Node", meta("a"))
+    census = house.count(NODES)
+    await until(lambda: house.whole == ["whole"] and clock.sleeping == 1)
+    await clock.advance(15)
+    await until(lambda: bool(server.seen("GET", "/api/v1/nodes/a")) and clock.sleeping == 1)
+    assert census.statistics()["drift"] == {}
+    assert house.cache.known("Node") == {"uid-a": "a"}
+
+
+async def test_nothing_is_read_while_the_watch_is_listing_the_kind_again(
+    server: Server, house: House, clock: ManualClock
+) -> None:
+    server.answer("GET", "/api/v1/nodes", page("a", "b", version="2"))
+    for name in ("a", "b"):
+        house.cache.observe("Node", meta(name))
+    census = house.count(NODES)
+    await until(lambda: house.whole == ["whole"] and clock.sleeping == 1)
+    await clock.advance(14)
+    house.cache.observe("Node", meta("a", version="2"))
+    census.note("Node", "uid-a", listed=True, removed=False)
+    await clock.advance(1)
+    assert clock.sleeping == 1
+    house.cache.observe("Node", meta("b", version="2"))
+    census.note("Node", "uid-b", listed=True, removed=False)
+    for _ in range(3):
+        await clock.advance(2)
+    assert census.statistics()["drift"] == {}
+    assert not server.seen("GET", "/api/v1/nodes/")
 
 
 async def test_an_outage_is_not_the_silence_of_the_watch(server: Server, house: House, clock: ManualClock) -> None:
@@ -214,7 +275,7 @@ async def test_an_outage_is_not_the_silence_of_the_watch(server: Server, house: 
     house.arrive("Node", "late")
     await until(lambda: house.whole == ["whole"])
     assert not server.seen("GET", "/api/v1/nodes/late")
-    assert census.counts["missed"] == 0
+    assert census.statistics()["drift"] == {}
 
 
 async def test_a_list_comes_in_pages_and_starts_again_when_its_token_expires(server: Server, api: Api) -> None:
@@ -257,3 +318,65 @@ async def test_a_beginning_that_failed_is_tried_again_by_the_next_count(
     await until(lambda: clock.sleeping == 1)
     await clock.advance(15)
     await until(lambda: house.whole == ["whole"])
+
+
+# --- what a new leader asks for ---------------------------------------------------------------------------------------
+
+
+async def whole(house: House, server: Server, *names: str) -> Census:
+    server.answer("GET", "/api/v1/nodes", page(*names))
+    census = house.count(NODES)
+    for name in names:
+        house.arrive("Node", name)
+    await until(lambda: census.whole)
+    return census
+
+
+async def test_a_cache_is_confirmed_by_a_list_that_is_asked_for_now(server: Server, house: House) -> None:
+    census = await whole(house, server, "a")
+    before = len(server.requests)
+    assert await census.confirm(5)
+    assert len(server.requests) > before
+
+
+async def test_what_the_watch_has_not_shown_is_waited_for_and_not_read(
+    server: Server, house: House, clock: ManualClock
+) -> None:
+    census = await whole(house, server, "a")
+    server.answer("GET", "/api/v1/nodes", page("a", "b"))
+    confirming = asyncio.create_task(census.confirm(5))
+    await until(lambda: clock.sleeping >= 2)
+    house.arrive("Node", "b", listed=False)
+    await clock.advance(1)
+    assert await confirming
+    assert not server.seen("GET", "nodes/b")
+
+
+async def test_an_older_version_than_the_list_has_is_waited_for_in_vain(
+    server: Server, house: House, clock: ManualClock
+) -> None:
+    census = await whole(house, server, "a")
+    server.answer("GET", "/api/v1/nodes", page("a", version="7"))
+    confirming = asyncio.create_task(census.confirm(5))
+    await until(lambda: clock.sleeping >= 2)
+    await clock.advance(6)
+    assert await confirming is False
+
+
+async def test_what_is_deleted_while_a_cache_is_confirmed_is_not_waited_for(
+    server: Server, house: House, clock: ManualClock
+) -> None:
+    census = await whole(house, server, "a")
+    server.answer("GET", "/api/v1/nodes", page("a", "b"))
+    confirming = asyncio.create_task(census.confirm(5))
+    await until(lambda: clock.sleeping >= 2)
+    census.note("Node", "uid-b", listed=False, removed=True)
+    await clock.advance(1)
+    assert await confirming
+
+
+async def test_a_server_that_is_away_confirms_nothing(server: Server, house: House) -> None:
+    census = await whole(house, server, "a")
+    server.answer("GET", "/api/v1/nodes", Cut())
+    with pytest.raises(Unreachable):
+        await census.confirm(5)

@@ -1,33 +1,17 @@
 """The command line: what it says, where, and the exit code."""
 
-import json
+import gzip
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
-from berth.cli import _parser, _Settings, _settings, main
+from berth.cli import main, make_parser
+from berth.cli.run import read_options
 from berth.runtime import Options
 from edge.server import write_kubeconfig
-
-GOOD = """
-apiVersion: berth.dev/v1alpha1
-kind: SchedulingPolicy
-metadata: {name: good}
-spec: {schedulerName: berth}
-"""
-BAD = """
-apiVersion: berth.dev/v1alpha1
-kind: SchedulingPolicy
-metadata: {name: bad}
-spec:
-  schedulerName: berth
-  predicates: [{name: NoSuchPlugin}]
-  priorities: [{name: ImageLocality, weight: -1}]
-"""
 
 Captured = pytest.CaptureFixture[str]
 
@@ -48,7 +32,15 @@ def exit_code(*arguments: str) -> int:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--help",), ("run", "--help"), ("judge", "--help"), ("policy", "--help"), ("policy", "lint", "--help")],
+    [
+        ("--help",),
+        ("run", "--help"),
+        ("judge", "--help"),
+        ("policy", "--help"),
+        ("policy", "lint", "--help"),
+        ("policy", "import", "--help"),
+        ("policy", "diff", "--help"),
+    ],
 )
 def test_help_teaches_and_names_the_exit_codes(capsys: Captured, arguments: tuple[str, ...]) -> None:
     assert exit_code(*arguments) == 0
@@ -63,7 +55,7 @@ def test_the_help_of_the_plugin_is_called_as_users_call_it(capsys: Captured, mon
     assert "usage: kubectl berth" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [("version",), ("--version",)])
+@pytest.mark.parametrize("arguments", [("version",), ("--version",), ("run", "--version")])
 def test_the_version_is_printed(capsys: Captured, arguments: tuple[str, ...]) -> None:
     assert exit_code(*arguments) == 0
     assert capsys.readouterr().out.startswith("berth ")
@@ -76,9 +68,10 @@ def test_a_wrong_question_is_2(arguments: tuple[str, ...]) -> None:
     assert exit_code(*arguments) == 2
 
 
-def test_more_than_one_replica_is_refused_in_words(capsys: Captured) -> None:
-    assert exit_code("run") == 2
-    assert "--standalone" in capsys.readouterr().err
+@pytest.mark.parametrize("lifetime", ["4", "61", "ten"])
+def test_a_lifetime_that_would_not_do_is_refused_in_words(capsys: Captured, lifetime: str) -> None:
+    assert exit_code("run", "--peering-lifetime-seconds", lifetime) == 2
+    assert "--peering-lifetime-seconds" in capsys.readouterr().err
 
 
 def test_an_address_that_others_could_reach_is_refused_in_words(capsys: Captured) -> None:
@@ -94,6 +87,11 @@ def test_an_address_that_others_could_reach_is_refused_in_words(capsys: Captured
         ("BERTH_CENSUS_SECONDS", "-5"),
         ("BERTH_CENSUS_SECONDS", "0"),
         ("BERTH_HTTP_ADDRESS", "0.0.0.0:1"),
+        ("BERTH_HTTPS_ADDRESS", "0.0.0.0"),
+        ("BERTH_DEBUG_ENDPOINTS", "yes"),
+        ("BERTH_STANDALONE", "yes"),
+        ("BERTH_PEERING_NAME", "Berth!"),
+        ("BERTH_PEERING_LIFETIME_SECONDS", "3"),
     ],
 )
 def test_a_variable_that_makes_no_sense_is_named(
@@ -110,7 +108,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "import sys; from berth.cli import main; sys.exit(main())", "run", "--standalone"]
     environment = {"PYTHONPATH": str(source), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
     return subprocess.run(
-        [*command, "--http-address", "", *arguments], capture_output=True, text=True, env=environment, timeout=60
+        [*command, "--https-address", "", *arguments], capture_output=True, text=True, env=environment, timeout=60
     )
 
 
@@ -129,37 +127,15 @@ def test_a_cluster_that_cannot_be_is_one_line_and_1(tmp_path: Path) -> None:
         assert done.stderr.strip().count("\n") == 0
 
 
-def test_lint_is_silent_about_nothing(tmp_path: Path, capsys: Captured) -> None:
-    path = tmp_path / "policies.yaml"
-    path.write_text(GOOD + "---" + BAD)
-    assert exit_code("policy", "lint", str(path)) == 1
-    out = capsys.readouterr().out
-    assert f"{path}: good: ok" in out
-    assert "bad: spec.predicates[0]" in out
-    assert "bad: spec.priorities[0].weight" in out
-
-
-def test_lint_of_good_policies_is_0_and_speaks_json(tmp_path: Path, capsys: Captured) -> None:
-    path = tmp_path / "policy.yaml"
-    path.write_text(GOOD)
-    assert exit_code("policy", "lint", "-o", "json", str(path)) == 0
-    assert json.loads(capsys.readouterr().out) == [{"file": str(path), "policy": "good", "field": "", "message": ""}]
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [("", "has no policy"), ("a: [", "is not YAML"), ("- 1", "is not an object"), ("kind: Pod", "kind")],
-)
-def test_lint_says_what_is_no_policy(tmp_path: Path, capsys: Captured, text: str, words: str) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_text(text)
-    assert exit_code("policy", "lint", str(path)) == 1
-    assert words in capsys.readouterr().out
-
-
-def test_lint_of_a_file_that_is_not_there(capsys: Captured) -> None:
-    assert exit_code("policy", "lint", "/nowhere.yaml") == 1
-    assert "cannot be read" in capsys.readouterr().out
+def test_half_a_certificate_is_2_and_one_that_cannot_be_used_is_1(tmp_path: Path, capsys: Captured) -> None:
+    for half in ("--tls-cert-file", "--tls-private-key-file"):
+        assert exit_code("run", "--standalone", half, "x") == 2
+        assert "give both, or none" in capsys.readouterr().err
+    assert exit_code("run", "--standalone", "--https-address=", "--tls-cert-file=x", "--tls-private-key-file=y") == 2
+    kubeconfig = str(write_kubeconfig(tmp_path, "http://127.0.0.1:1"))
+    arguments = ["--https-address=127.0.0.1:0", "--tls-cert-file=/nowhere", "--tls-private-key-file=/nowhere"]
+    done = run("--kubeconfig", kubeconfig, *arguments)
+    assert (done.returncode, done.stderr) == (1, "berth run: --tls-cert-file /nowhere: No such file or directory\n")
 
 
 def test_judging_a_file_that_is_not_there_is_1(capsys: Captured) -> None:
@@ -184,23 +160,31 @@ def test_the_environment_of_run_does_not_break_other_commands(
 
 
 def test_flags_win_over_the_environment_and_the_environment_over_defaults() -> None:
-    flags = _parser("berth").parse_args(["run", "--seed", "0", "--http-address", "", "--log-format", "json"])
+    flags = make_parser("berth").parse_args(["run", "--seed", "0", "--http-address", "", "--log-format", "json"])
     environment = {"BERTH_SEED": "5", "BERTH_HTTP_ADDRESS": "127.0.0.1:5", "BERTH_CENSUS_SECONDS": "9"}
-    settings = _settings(flags, environment | {"BERTH_LOG_LEVEL": "debug", "BERTH_LOG_FORMAT": "text"})
-    assert settings.options == Options(None, None, "", 0, 9)
-    assert (settings.log_level, settings.log_format) == ("debug", "json")
-    assert _settings(_parser("berth").parse_args(["run"]), {}) == _Settings(Options(), "info", "text")
+    options = read_options(flags, environment | {"BERTH_LOG_LEVEL": "debug", "BERTH_LOG_FORMAT": "text"})
+    assert options == Options(seed=0, census_seconds=9, log_level="debug", log_format="json")
+    assert read_options(make_parser("berth").parse_args(["run"]), {}) == Options()
 
 
-@pytest.mark.parametrize("kind", ["List", "SchedulingPolicyList"])
-def test_lint_looks_into_lists(tmp_path: Path, capsys: Captured, kind: str) -> None:
-    path = tmp_path / "list.yaml"
-    items = [yaml.safe_load(text) for text in (GOOD, BAD)]
-    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": kind, "items": items}))
-    assert exit_code("policy", "lint", str(path)) == 1
-    out = capsys.readouterr().out
-    assert f"{path}: good: ok" in out
-    assert "bad: spec.priorities[0].weight" in out
-    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": kind, "items": []}))
-    assert exit_code("policy", "lint", str(path)) == 1
-    assert "has no policy in it" in capsys.readouterr().out
+def test_a_reader_who_has_seen_enough_is_no_traceback(tmp_path: Path) -> None:
+    policies = tmp_path / "policies.yaml"
+    policies.write_text("---\n{}\n" * 500)
+    program = "import sys; from berth.cli import main; sys.exit(main())"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "operator")}
+    command = [sys.executable, "-c", program, "policy", "lint", str(policies)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert (process.wait(60), process.stderr.read()) == (1, "")
+
+
+def test_a_packed_file_that_is_cut_off_is_one_line_and_1(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "cases.gz"
+    path.write_bytes(gzip.compress(b'{"id": 1}\n' * 5000)[:-20])
+    assert exit_code("judge", str(path), "-o", "/dev/null") == 1
+    assert capsys.readouterr().err.startswith("berth judge: ")

@@ -108,6 +108,7 @@ async def test_only_the_latest_report_is_written_when_the_server_is_back(
     [
         refusal(404, "NotFound", "gone"),
         refusal(409, "Conflict", "Precondition failed: UID in precondition: a, UID in object meta: b"),
+        refusal(422, "Invalid", 'Pod "web" is invalid: metadata.uid: Invalid value: "another": field is immutable'),
     ],
 )
 async def test_a_pod_that_is_gone_or_a_namesake_is_let_go(
@@ -159,3 +160,64 @@ async def test_conditions_that_are_forbidden_do_not_stop_the_others(server: Serv
     server.answer("PATCH", PATH, Answer())
     conditions.report(pod(), "Unschedulable", NO_ROOM)
     await until(lambda: conditions.statistics().get("written") == 1)
+
+
+async def test_condition_and_nomination_are_one_request(server: Server, conditions: Conditions) -> None:
+    versions: list[str] = []
+    server.answer("PATCH", PATH, Answer(body={"metadata": {"resourceVersion": "77"}}))
+    conditions.nominate(pod(), "n1", versions.append)
+    conditions.report(pod(), "Unschedulable", NO_ROOM)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    (request,) = server.requests
+    assert request.body["metadata"] == {"uid": pod().uid}
+    assert request.body["status"]["nominatedNodeName"] == "n1"
+    assert written(request)["message"] == NO_ROOM
+    assert versions == ["77"]
+
+
+async def test_a_nomination_is_written_although_the_condition_is_there(server: Server, conditions: Conditions) -> None:
+    server.answer("PATCH", PATH, Answer())
+    there = pod({"status": "False", "reason": "Unschedulable", "message": NO_ROOM})
+    conditions.nominate(there, "n1", lambda version: None)
+    conditions.report(there, "Unschedulable", NO_ROOM)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert server.requests[0].body["status"]["nominatedNodeName"] == "n1"
+
+
+async def test_a_nomination_that_ends_is_taken_away_and_no_condition_with_it(
+    server: Server, conditions: Conditions
+) -> None:
+    server.answer("PATCH", PATH, Answer())
+    conditions.nominate(pod(), "", lambda version: None)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert server.requests[0].body["status"] == {"nominatedNodeName": None}
+
+
+async def test_a_nomination_does_not_replace_a_condition_that_waits(server: Server, conditions: Conditions) -> None:
+    server.answer("PATCH", PATH, Answer())
+    conditions.report(pod(), "Unschedulable", NO_ROOM)
+    conditions.nominate(pod(), "n1", lambda version: None)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    (request,) = server.requests
+    assert (written(request)["message"], request.body["status"]["nominatedNodeName"]) == (NO_ROOM, "n1")
+
+
+async def test_of_two_nominations_the_later_is_written_and_told_of(
+    server: Server, conditions: Conditions, clock: ManualClock
+) -> None:
+    told: list[str] = []
+    server.answer("PATCH", PATH, Cut(), Answer(body={"metadata": {"resourceVersion": "8"}}))
+    conditions.nominate(pod(), "n1", lambda version: told.append(f"n1 {version}"))
+    await until(lambda: clock.sleeping == 1)
+    conditions.nominate(pod(), "n2", lambda version: told.append(f"n2 {version}"))
+    await clock.advance(0.5)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert [request.body["status"]["nominatedNodeName"] for request in server.requests] == ["n1", "n2"]
+    assert told == ["n2 8"]
+
+
+async def test_nothing_is_written_of_the_nomination_of_a_bound_pod(server: Server, conditions: Conditions) -> None:
+    conditions.nominate(pod(), "n1", lambda version: None)
+    conditions.forget(pod().uid)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert server.requests == []

@@ -52,6 +52,20 @@ async def test_an_event_is_posted_to_the_new_api(server: Server, events: EventRe
     assert "series" not in body
 
 
+async def test_an_event_due_to_another_pod_names_it_and_is_reported_by_its_scheduler(
+    server: Server, events: EventRecorder
+) -> None:
+    server.answer("POST", NEW, Answer(201))
+    preemptor = parse_pod(make_pod("high", scheduler="bin-pack", namespace="batch"))
+    events.record(POD, PodEvent("Normal", "Preempted", "Preempting", "Preempted by pod x on node n", preemptor))
+    await done(events, 1)
+    body: dict[str, Any] = server.requests[0].body
+    assert body["reportingController"] == "bin-pack"
+    assert body["regarding"]["name"] == "web"
+    assert (body["related"]["namespace"], body["related"]["name"]) == ("batch", "high")
+    assert body["related"]["uid"] == preemptor.uid
+
+
 async def test_a_repeated_event_becomes_a_series(server: Server, events: EventRecorder, clock: ManualClock) -> None:
     server.answer("POST", NEW, Answer(201))
     events.record(POD, FAILED)
@@ -167,6 +181,7 @@ async def test_more_than_can_wait_is_dropped_and_counted(api: Api, clock: Manual
 
 def test_a_note_is_cut_at_the_limit_in_bytes() -> None:
     assert cut_note("x" * 1024) == "x" * 1024
+    assert cut_note("a\ud800b") == "a?b"
     cut = cut_note("ä" * 1024)
     assert len(cut.encode()) <= 1024
     assert cut.endswith("ä ...")

@@ -27,7 +27,7 @@ class Recorder(Runtime):
 
 def recorder(tmp_path: Path, cluster: dict[str, Any] | None = None) -> Recorder:
     path = write_kubeconfig(tmp_path, "https://cluster:6443", cluster=cluster)
-    return Recorder(Options(kubeconfig=str(path), http_address=""))
+    return Recorder(Options(kubeconfig=str(path), https_address="", standalone=True))
 
 
 def watching(registry: kopf.OperatorRegistry) -> dict[str, Any]:
@@ -83,10 +83,19 @@ def test_the_pauses_have_no_end_and_can_be_gone_through_again() -> None:
 async def test_kopf_logs_in_with_our_credentials_and_takes_them_twice(tmp_path: Path) -> None:
     runtime = recorder(tmp_path, {"insecure-skip-tls-verify": True})
     await runtime.credentials.load()
-    first, second = await connection(runtime, 1), await connection(runtime, 2)
+    first, second = await connection(runtime.credentials, 1), await connection(runtime.credentials, 2)
     assert (first.server, first.scheme, first.token) == ("https://cluster:6443", "Bearer", "secret")
     assert first.insecure is True
     assert first != second
+
+
+async def test_a_session_that_kopf_never_came_to_use_is_closed_with_the_login(tmp_path: Path) -> None:
+    runtime = recorder(tmp_path)
+    await runtime.credentials.load()
+    login = register(kopf.OperatorRegistry(), runtime, owns_runtime=False)
+    session = (await login.log_in()).aiohttp_session
+    await login.close()
+    assert session.closed
 
 
 def test_a_login_that_failed_is_tried_again_soon(tmp_path: Path) -> None:
@@ -113,7 +122,7 @@ async def test_kopf_leaves_tasks_alone_that_it_did_not_make() -> None:
 )
 def test_an_event_that_makes_no_sense_raises_nothing(tmp_path: Path, body: Any) -> None:
     path = write_kubeconfig(tmp_path, "https://cluster:6443")
-    runtime = Runtime(Options(kubeconfig=str(path), http_address=""))
+    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
     for kind in ("Pod", "Node", "SchedulingPolicy"):
         runtime.on_event(kind, "ADDED", body)
         runtime.on_event(kind, "DELETED", body)

@@ -9,6 +9,7 @@ from berth.cluster import outbox as outbox_module
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.outbox import Outbox
 from berth.scheduler.faults import Faults
+from berth.scheduler.ports import NotLeading
 from edge.manual_clock import ManualClock
 from edge.server import until
 
@@ -149,3 +150,21 @@ async def test_a_key_that_waits_to_be_tried_again_and_is_withdrawn_is_not_writte
     await clock.advance(0.5)
     await until(lambda: len(desk.outbox) == 0)
     assert desk.begun == ["old"]
+
+
+async def test_a_closed_fence_is_waited_for_and_what_waits_is_dropped_when_another_leads(
+    desk: Desk, clock: ManualClock
+) -> None:
+    desk.outbox.put("k", "first")
+    desk.answers.put_nowait(NotLeading("closed"))
+    await until(lambda: clock.sleeping == 1)
+    desk.answers.put_nowait(None)
+    await clock.advance(1)
+    await until(lambda: desk.outbox.counts["written"] == 1)
+    desk.outbox.put("k", "second")
+    desk.answers.put_nowait(NotLeading("closed"))
+    await until(lambda: desk.outbox.waiting("k") == "second" and len(desk.begun) == 3)
+    desk.outbox.withdraw_all()
+    await clock.advance(60)
+    await until(lambda: not len(desk.outbox))
+    assert desk.begun == ["first", "first", "second"]

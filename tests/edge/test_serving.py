@@ -1,24 +1,32 @@
-"""Health and metrics over HTTP, on the loopback interface only."""
+"""The metrics: what each number is called."""
 
-import aiohttp
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from berth.serving.health import Readiness
 from berth.serving.metrics import render
-from berth.serving.server import Address, BadAddress, Server, parse_address
 
 STATISTICS = {
     "scheduler": {
-        "queue": {"active": 2, "gated": 1},
-        "attempts": {"scheduled": 7},
+        "queue": {"active": 2, "gated": 1, "in_flight": 4, "held": 5},
+        "measures": {
+            "attempt_seconds": [(("berth", "scheduled"), {"buckets": {0.001: 5, 0.002: 7}, "count": 7, "sum": 0.5})]
+        },
         "binds": {"running": 3, "bound": 6, "unknown": 1},
         "cache": {"objects": {"Pod": 9}, "invalid": {"Node": 1}, "old_news": 4},
+        "extenders": {"waiting": 6, "held": 0},
         "echo_missing": 1,
         "faults": {"observing": 1},
     },
     "cluster": {"events": {"waiting": 1, "posted": 5}, "conditions": {"waiting": 0, "written": 2}},
-    "census": {"whole": {"Pod": 1}, "ghosts": 2, "missed": 3},
+    "census": {"whole": {"Pod": 1}, "drift": {"Pod": {"ghost": 2, "stale": 3}}},
+    "policies": {
+        "changes": 5,
+        "generation": {"batch": 3},
+        "usage": {
+            "batch": {"placed": 7, "pending": 2, "preempted": 0, "failures": 4},
+            "canary": {"placed": 0, "pending": 0, "preempted": 0, "shadow_same": 9, "shadow_different": 1},
+        },
+        "errors": {"batch": {"plugin Fickle": 3, "extender http://e": 1}},
+    },
     "faults": {"observing": 2, "counting": 1},
     "api_reachable": 1,
     "watch_restarts": 0,
@@ -38,15 +46,45 @@ def samples() -> dict[tuple[str, str], float]:
 def test_the_metrics_name_the_statistics() -> None:
     values = samples()
     assert values["scheduler_pending_pods", "active"] == 2
-    assert values["scheduler_schedule_attempts_total", "scheduled"] == 7
+    assert values["scheduler_schedule_attempts_total", "berth,scheduled"] == 7
     assert values["berth_binds_total", "bound"] == 6
     assert ("berth_binds_total", "running") not in values
     assert values["berth_invalid_objects", "Node"] == 1
-    assert values["berth_ghosts_total", ""] == 2
-    assert values["berth_missed_objects_total", ""] == 3
+    assert values["berth_cache_drift_total", "Pod,ghost"] == 2
+    assert values["berth_cache_drift_total", "Pod,stale"] == 3
     assert values["berth_events_total", "failed"] == 0
     assert values["berth_faults_total", "observing"] == 3
     assert values["berth_faults_total", "counting"] == 1
+
+
+def test_the_metrics_tell_of_preemption_under_kube_schedulers_names() -> None:
+    victims = {"buckets": {1: 2, 2: 3, 64: 4}, "count": 5, "sum": 99}
+    preemption = {"attempts": 7, "running": 1, "outcomes": {"evicted": 6, "gone": 1}, "victims": victims}
+    text = render(lambda: {"scheduler": {"preemption": preemption}}).decode()
+    for line in (
+        "scheduler_preemption_attempts_total 7.0",
+        'scheduler_preemption_victims_bucket{le="1"} 2.0',
+        'scheduler_preemption_victims_bucket{le="64"} 4.0',
+        'scheduler_preemption_victims_bucket{le="+Inf"} 5.0',
+        "scheduler_preemption_victims_count 5.0",
+        "scheduler_preemption_victims_sum 99.0",
+        'berth_evictions_total{outcome="evicted"} 6.0',
+        "berth_preemptions_running 1.0",
+    ):
+        assert line in text.splitlines()
+
+
+def test_the_metrics_tell_what_is_done_under_each_policy() -> None:
+    values = samples()
+    assert values["berth_policy_reloads_total", ""] == 5
+    assert values["berth_policy_generation", "batch"] == 3
+    assert values["berth_policy_placed_total", "batch"] == 7
+    assert values["berth_policy_pending", "batch"] == 2
+    assert values["berth_policy_errors_total", "batch,plugin Fickle"] == 3
+    assert values["berth_policy_errors_total", "batch,extender http://e"] == 1
+    assert values["berth_policy_shadow_total", "different,canary"] == 1
+    assert ("berth_policy_shadow_total", "same,batch") not in values
+    assert values["berth_extended_pods", ""] == 6
 
 
 def test_what_can_fall_is_a_gauge() -> None:
@@ -58,54 +96,3 @@ def test_what_can_fall_is_a_gauge() -> None:
 
 def test_metrics_of_a_process_that_has_not_counted_anything_yet() -> None:
     assert b"berth_api_reachable 0.0" in render(dict)
-
-
-def test_readiness_says_what_it_waits_for() -> None:
-    waiting = Readiness({"Pod": "3 of 9 listed objects have not arrived yet", "Node": "ok"}, is_open=False)
-    assert not waiting.is_ready
-    assert "[-]Pod failed: 3 of 9 listed" in waiting.text(verbose=False)
-    assert Readiness({"Pod": "ok"}, is_open=True).text(verbose=False) == "ok"
-    assert "[+]Pod ok" in Readiness({"Pod": "ok"}, is_open=True).text(verbose=True)
-
-
-async def test_the_paths_answer() -> None:
-    ready, alive = [False], [True]
-    server = Server(
-        Address("127.0.0.1", 0),
-        readiness=lambda: Readiness({"Pod": "ok"}, ready[0]),
-        statistics=lambda: STATISTICS,
-        alive=lambda: alive[0],
-    )
-    await server.start()
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as session:
-
-        async def get(path: str) -> tuple[int, str]:
-            async with session.get(path) as response:
-                return response.status, await response.text()
-
-        assert await get("/livez") == await get("/healthz") == (200, "ok")
-        assert (await get("/readyz"))[0] == 503
-        ready[0] = True
-        assert await get("/readyz") == (200, "ok")
-        assert "readyz check passed" in (await get("/readyz?verbose"))[1]
-        assert "berth_binds_total" in (await get("/metrics"))[1]
-        alive[0] = False
-        assert (await get("/livez"))[0] == 500
-    await server.stop()
-
-
-@pytest.mark.parametrize("text", ["127.0.0.1:10261", "[::1]:0", "localhost:80", "127.1.2.3:5"])
-def test_loopback_addresses_are_taken(text: str) -> None:
-    assert parse_address(text).port == int(text.rpartition(":")[2])
-
-
-@pytest.mark.parametrize("text", ["0.0.0.0:80", ":80", "10.0.0.1:80", "example.com:80", "[::]:80"])
-def test_other_addresses_are_refused_in_words(text: str) -> None:
-    with pytest.raises(BadAddress, match="loopback"):
-        parse_address(text)
-
-
-@pytest.mark.parametrize("text", ["127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999", "127.0.0.1:-1"])
-def test_what_is_no_address_is_refused_in_words(text: str) -> None:
-    with pytest.raises(BadAddress, match="is not an address"):
-        parse_address(text)

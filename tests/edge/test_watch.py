@@ -1,6 +1,7 @@
 """kopf's operator ends now and then; Berth does not."""
 
 import asyncio
+import getpass
 import signal
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from edge.server import Answer, Server, until, write_kubeconfig
 async def runtime(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runtime:
     monkeypatch.setattr(handlers, "RESTART_SECONDS", (0.0,))
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
-    runtime = Runtime(Options(kubeconfig=str(path), http_address=""))
+    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
     await runtime.credentials.load()
     return runtime
 
@@ -35,5 +36,26 @@ async def test_kopf_is_started_again_when_it_ends_and_leaves_our_tasks_alone(ser
     await watching
     assert not bind.done()
     bind.cancel()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().remove_signal_handler(number)
+
+
+async def test_kopf_starts_for_a_user_who_has_no_name(
+    server: Server, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container, whose user is a number that no file knows."""
+
+    def nobody() -> str:
+        raise KeyError("getpwuid(): uid not found: 65532")
+
+    monkeypatch.setattr(getpass, "getuser", nobody)
+    server.answer("GET", "/api", Answer(200, {"versions": []}))
+    server.answer("GET", "/apis", Answer(200, {"groups": []}))
+    stop, spawned = asyncio.Event(), asyncio.Event()
+    watching = asyncio.create_task(watch(runtime, stop, spawned.set))
+    async with asyncio.timeout(10):
+        await spawned.wait()
+    stop.set()
+    await watching
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().remove_signal_handler(number)

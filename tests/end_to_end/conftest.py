@@ -58,7 +58,7 @@ def _plane(kind: str, folders: pytest.TempPathFactory) -> Plane:
     if kind == "embedded":
         return EmbeddedPlane(folders.mktemp("embedded"))
     try:
-        return ControlPlane(find_programs(), logs=folders.mktemp("control-plane"))
+        return ControlPlane(find_programs(), logs=folders.mktemp("control-plane"), audit=True)
     except MissingPrograms as error:
         pytest.exit(f"control plane: {error}", returncode=2)
 

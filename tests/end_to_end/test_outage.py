@@ -88,7 +88,11 @@ async def test_what_is_deleted_while_berth_does_not_look_is_not_counted_any_more
     )
     assert [pod["spec"]["nodeName"] for pod in bound(pods)] == ["stays"]
     assert [refusal(pod) for pod in pending(pods)] == [
-        ("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+        (
+            "Unschedulable",
+            "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
+            "1 No preemption victims found for incoming pod.",
+        )
     ]
 
 
@@ -96,7 +100,8 @@ async def test_kopf_run_runs_the_same_operator(api: Client, crds: None, kubeconf
     await api.create(make_node("n"))
     port = free_port()
     command = [sys.executable, "-m", "kopf", "run", str(MAIN), "--standalone", "--all-namespaces"]
-    environment = {**os.environ, "BERTH_KUBECONFIG": str(kubeconfig), "BERTH_HTTP_ADDRESS": f"127.0.0.1:{port}"}
+    address = {"BERTH_HTTP_ADDRESS": f"127.0.0.1:{port}", "BERTH_HTTPS_ADDRESS": ""}
+    environment = {**os.environ, "BERTH_KUBECONFIG": str(kubeconfig), **address}
     kopf = Process("kopf", command, tmp_path / "kopf.log", environment=environment)
     kopf.start()
     try:

@@ -128,7 +128,11 @@ async def test_what_does_not_fit_says_why_and_is_placed_when_there_is_room(
     )
     assert len(pods) == room + 50
     assert {refusal(pod) for pod in pending(pods)} == {
-        ("Unschedulable", "0/100 nodes are available: 100 Insufficient cpu.")
+        (
+            "Unschedulable",
+            "0/100 nodes are available: 100 Insufficient cpu. preemption: 0/100 nodes are available: "
+            "100 No preemption victims found for incoming pod.",
+        )
     }
     assert await overfull_nodes(api) == []
 

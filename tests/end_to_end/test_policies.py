@@ -2,89 +2,57 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
-from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
 
 import pytest
 
 from control_plane.client import PODS, POLICIES, ApiError, Client, Object
-from control_plane.launcher import ControlPlane
-from end_to_end.watching import StartBerth, are_bound, bound, only_real
+from end_to_end.policing import (
+    GENERATION,
+    LIMIT_SECONDS,
+    NAME,
+    PACK,
+    SPREAD,
+    apply,
+    condition,
+    decided,
+    node_of,
+    policy,
+    pool,
+    told_by,
+    wait_bound,
+    wait_for_condition,
+    wait_for_policies,
+    wait_in_force,
+    wait_refused,
+)
+from end_to_end.watching import Plane, StartBerth, are_bound, bound
 from support.builders import make_node, make_pod
 
-SHIPPED = Path(__file__).resolve().parents[2] / "policies"
-
-
-def condition(policy: Object, kind: str) -> tuple[str, str]:
-    for found in policy.get("status", {}).get("conditions", []):
-        if found["type"] == kind:
-            return found["status"], found["reason"]
-    return "", ""
-
-
-def policy(name: str, scheduler: str, *priorities: Object, **spec: object) -> Object:
-    return {
-        "apiVersion": "berth.dev/v1alpha1",
-        "kind": "SchedulingPolicy",
-        "metadata": {"name": name},
-        "spec": {"schedulerName": scheduler, "priorities": list(priorities), **spec},
-    }
-
-
-SPREAD: Object = {"name": "NodeResourcesFit", "weight": 50}
-PACK: Object = {"name": "NodeResourcesFit", "weight": 50, "args": {"scoringStrategy": {"type": "MostAllocated"}}}
+FAILING: Object = {"name": "failing", "expression": "node.labels['no-such-label'] == 'x'", "message": "no"}
 
 
 async def place(api: Client, prefix: str, count: int, scheduler: str = "berth") -> Counter[str]:
     """Where `count` new pods go, one after the other."""
-    nodes: Counter[str] = Counter()
-    for i in range(count):
-        name = f"{prefix}-{i}"
-        await api.create(make_pod(name, cpu="100m", memory="100Mi", scheduler=scheduler))
-        pods = await api.wait_until(PODS, partial(_is_bound, f"default/{name}"), timeout_seconds=30)
-        nodes[pods[f"default/{name}"]["spec"]["nodeName"]] += 1
-    return nodes
+    pods = [make_pod(f"{prefix}-{i}", cpu="100m", memory="100Mi", scheduler=scheduler) for i in range(count)]
+    return Counter([node_of(await decided(api, pod)) for pod in pods])
 
 
-def _is_bound(key: str, pods: Mapping[str, Object]) -> bool:
-    return bool(pods[key]["spec"].get("nodeName"))
-
-
-def _are_in_force(policies: Mapping[str, Object]) -> bool:
-    return len(policies) == 2 and all(condition(found, "Active") == ("True", "InForce") for found in policies.values())
-
-
-@only_real
-async def test_the_shipped_policies_are_taken_and_kubectl_shows_it(
-    control_plane: ControlPlane, api: Client, berth_process: StartBerth
+async def test_an_edit_decides_the_next_pod_and_nothing_restarts(
+    control_plane: Plane, api: Client, berth_process: StartBerth
 ) -> None:
-    berth_process()
-    control_plane.kubectl("apply", "-f", str(SHIPPED))
-    await api.wait_until(POLICIES, _are_in_force, timeout_seconds=30)
-
-    lines = control_plane.kubectl("get", "schedulingpolicies").stdout.splitlines()
-    assert [line.split()[:2] for line in lines[1:]] == [["binpack", "berth-binpack"], ["default", "berth"]]
-    assert control_plane.kubectl("get", "sp", "-o", "name").stdout.split() == [
-        "schedulingpolicy.berth.dev/binpack",
-        "schedulingpolicy.berth.dev/default",
-    ]
-    assert "weight" in control_plane.kubectl("explain", "sp.spec.priorities").stdout
-
-
-async def test_an_edit_decides_the_next_pod_and_nothing_restarts(api: Client, berth_process: StartBerth) -> None:
     await api.create_many(make_node(f"n{i}", cpu="4", memory="4Gi") for i in range(4))
     berth = berth_process()
     pid = berth.process.pid
-    await api.apply(policy("mine", "berth", SPREAD))
+    await apply(control_plane, api, policy("mine", "berth", SPREAD))
+    await wait_in_force(api, "mine")
     assert max((await place(api, "spread", 4)).values()) == 1
 
-    await api.apply(policy("mine", "berth", PACK))
-    await api.wait_until(
-        POLICIES, lambda found: found["mine"]["status"].get("activeGeneration") == 2, timeout_seconds=30
-    )
+    await apply(control_plane, api, policy("mine", "berth", PACK))
+    found = await wait_in_force(api, "mine")
+    assert found["status"]["activeGeneration"] == 2
     assert len(await place(api, "pack", 5)) == 1
 
     await api.delete(f"{POLICIES}/mine")
@@ -93,55 +61,156 @@ async def test_an_edit_decides_the_next_pod_and_nothing_restarts(api: Client, be
 
 
 async def test_a_bad_edit_leaves_the_last_good_policy_in_force_and_says_what_is_wrong(
-    api: Client, berth_process: StartBerth
+    control_plane: Plane, api: Client, berth_process: StartBerth
 ) -> None:
     await api.create_many(make_node(f"n{i}", cpu="4", memory="4Gi") for i in range(3))
     berth_process()
-    await api.apply(policy("mine", "berth", PACK))
-    await api.wait_until(POLICIES, lambda found: condition(found["mine"], "Active")[0] == "True", timeout_seconds=30)
-    await api.apply(policy("mine", "berth", {"name": "NodeResorcesFit"}))
-
-    found = await api.wait_until(
-        POLICIES, lambda found: condition(found["mine"], "Accepted") == ("False", "Invalid"), timeout_seconds=30
+    await apply(control_plane, api, policy("mine", "berth", PACK))
+    good = (await wait_in_force(api, "mine"))["status"]
+    broken = policy(
+        "mine", "berth", {"name": "NodeResorcesFit"}, predicates=[{"name": "x", "expression": "node.colour"}]
     )
-    status = found["mine"]["status"]
-    assert condition(found["mine"], "Active") == ("True", "LastGoodInForce")
+    await apply(control_plane, api, broken)
+
+    found = await wait_for_condition(api, "mine", "Accepted", "False", "Invalid")
+    status = found["status"]
+    assert condition(found, "Active") == ("True", "LastGoodInForce")
     assert (status["observedGeneration"], status["activeGeneration"]) == (2, 1)
-    assert any("spec.priorities[0].name" in c["message"] for c in status["conditions"])
+    assert (status["activeHash"], status["activeSince"]) == (good["activeHash"], good["activeSince"])
+    message = told_by(found, "Accepted")["message"]
+    assert "spec.priorities[0].name" in message
+    assert "spec.predicates[0].expression" in message
     assert len(await place(api, "still-packed", 4)) == 1
 
-    await api.apply(policy("mine", "berth", SPREAD))
-    await api.wait_until(POLICIES, lambda found: condition(found["mine"], "Accepted")[0] == "True", timeout_seconds=30)
+    await apply(control_plane, api, policy("mine", "berth", SPREAD))
+    await wait_in_force(api, "mine")
     assert len(await place(api, "mended", 4)) > 1
 
 
+async def test_a_change_wakes_the_pods_that_wait(control_plane: Plane, api: Client, berth_process: StartBerth) -> None:
+    await api.create(make_node("n", labels={"pool": "p2"}))
+    await apply(control_plane, api, pool("mine", "berth", 1))
+    berth_process()
+    pod = await decided(api, make_pod("waits"))
+    assert node_of(pod) == ""
+    await apply(control_plane, api, pool("mine", "berth", 2))
+    assert (await wait_bound(api, pod))["metadata"]["annotations"] == {NAME: "mine", GENERATION: "2"}
+
+
 async def test_pods_of_a_scheduler_name_that_nobody_serves_are_taken_up_when_a_policy_does(
-    api: Client, berth_process: StartBerth
+    control_plane: Plane, api: Client, berth_process: StartBerth
 ) -> None:
     await api.create(make_node("n"))
     berth_process()
     await api.create(make_pod("early", scheduler="batch"))
     await api.create(make_pod("ours"))
-    pods = await api.wait_until(PODS, are_bound(1), timeout_seconds=30)
+    pods = await api.wait_until(PODS, are_bound(1), timeout_seconds=LIMIT_SECONDS)
     assert [pod["metadata"]["name"] for pod in bound(pods)] == ["ours"]
 
-    await api.apply(policy("batch", "batch"))
-    await api.wait_until(PODS, are_bound(2), timeout_seconds=30)
+    await apply(control_plane, api, policy("batch", "batch"))
+    await api.wait_until(PODS, are_bound(2), timeout_seconds=LIMIT_SECONDS)
 
 
 async def test_of_two_policies_for_one_name_the_first_by_name_is_active_and_both_say_so(
-    api: Client, berth_process: StartBerth
+    control_plane: Plane, api: Client, berth_process: StartBerth
 ) -> None:
+    await api.create_many(make_node(f"n{number}", labels={"pool": f"p{number}"}) for number in (1, 2))
     berth_process()
-    await api.apply(policy("b", "berth"))
-    await api.apply(policy("a", "berth"))
-    await api.wait_until(
-        POLICIES,
+    await apply(control_plane, api, pool("b", "berth", 2), pool("a", "berth", 1))
+    await wait_for_policies(
+        api,
         lambda found: (
-            condition(found["a"], "Active")[0] == "True" and condition(found["b"], "Active") == ("False", "Superseded")
+            condition(found["a"], "Active") == ("True", "InForce")
+            and condition(found["b"], "Active") == ("False", "Superseded")
+            and all(condition(found[name], "Contested") == ("True", "SameRank") for name in ("a", "b"))
         ),
-        timeout_seconds=30,
     )
+    pod = await decided(api, make_pod("first"))
+    assert (node_of(pod), pod["metadata"]["annotations"][NAME]) == ("n1", "a")
+
+    await api.delete(f"{POLICIES}/a")
+    await wait_in_force(api, "b")
+    pod = await decided(api, make_pod("second"))
+    assert (node_of(pod), pod["metadata"]["annotations"][NAME]) == ("n2", "b")
+
+
+# --- proof of use ----------------------------------------------------------------------------------------------------
+
+
+async def test_the_status_proves_the_use_and_counts_go_on_after_a_restart(
+    control_plane: Plane, api: Client, berth_process: StartBerth
+) -> None:
+    await api.create(make_node("n", cpu="2"))
+    await apply(control_plane, api, policy("mine", "mine"), policy("idle", "idle"))
+    berth = berth_process()
+    assert [node_of(await decided(api, make_pod(f"p{n}", cpu="1", scheduler="mine"))) for n in range(3)] == [
+        "n",
+        "n",
+        "",
+    ]
+    assert berth.stop() == 0
+
+    found = {each["metadata"]["name"]: each["status"] for each in await api.list(POLICIES)}
+    mine, idle = found["mine"], found["idle"]
+    assert (mine["placed"], mine["pending"], mine["preempted"], mine["activeGeneration"]) == (2, 1, 0, 1)
+    assert re.fullmatch("[0-9a-f]{12}", mine["activeHash"])
+    assert mine["lastDecisionTime"] >= mine["activeSince"]
+    assert (idle["placed"], idle["pending"], "lastDecisionTime" in idle) == (0, 0, False)
+
+    berth = berth_process()
+    await api.delete("/api/v1/namespaces/default/pods/p0")
+    await api.wait_until(PODS, are_bound(2), timeout_seconds=LIMIT_SECONDS)
+    assert berth.stop() == 0
+    after = (await api.get(f"{POLICIES}/mine"))["status"]
+    assert (after["placed"], after["pending"]) == (3, 0)
+    assert [after[key] for key in ("activeHash", "activeSince")] == [mine[key] for key in ("activeHash", "activeSince")]
+
+
+async def test_counts_are_written_at_most_every_ten_seconds_and_what_is_written_wakes_nobody(
+    control_plane: Plane, api: Client, berth_process: StartBerth
+) -> None:
+    await api.create(make_node("n", cpu=1000))
+    berth = berth_process()
+    await apply(control_plane, api, policy("mine", "mine"))
+    await wait_in_force(api, "mine")
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    _, version = await api.list_with_version(POLICIES)
+    assert len(await place(api, "p", 60, "mine")) == 1
+    assert berth.stop() == 0  # which writes once more
+    lasted = loop.time() - began
+    await api.patch(f"{POLICIES}/mine", {"metadata": {"labels": {"last": "one"}}})
+    writes = 0
+    async for events in api.follow(POLICIES, version):
+        writes += len(events)
+        if "labels" in events[-1][1]["metadata"]:
+            break
+    assert writes - 1 <= 1 + lasted // 10 + 1
+    assert events[-1][1]["status"]["placed"] == 60
+    assert berth.process.tail(1000).count("SchedulingPolicy mine: generation 1") == 1
+
+
+async def test_an_expression_that_fails_degrades_its_policy_in_words_and_no_other(
+    control_plane: Plane, api: Client, berth_process: StartBerth
+) -> None:
+    await api.create(make_node("n"))
+    await apply(control_plane, api, policy("failing", "failing", predicates=[FAILING]), policy("fine", "fine"))
+    berth = berth_process()
+    pod = await decided(api, make_pod("stuck", scheduler="failing"))
+    await wait_refused(api, pod, "no-such-label")
+    assert node_of(await decided(api, make_pod("goes", scheduler="fine"))) == "n"
+    assert berth.stop() == 0
+
+    found = {each["metadata"]["name"]: each for each in await api.list(POLICIES)}
+    assert condition(found["failing"], "Degraded") == ("True", "ExpressionFailing")
+    assert condition(found["fine"], "Degraded") == ("False", "Healthy")
+    [error] = found["failing"]["status"]["errors"]
+    assert error["source"] == "predicate failing"
+    assert "no-such-label" in error["message"]
+    assert error["count"] >= 1
+
+
+# --- what the API server refuses -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

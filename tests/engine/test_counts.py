@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from berth.engine.counts import KEPT_QUESTIONS, PodMatch
 from berth.engine.state import State
-from berth.engine.terms import Role
-from berth.model import LabelSelector, Requirement, parse
+from berth.model import LabelSelector, Requirement, Role, parse
 from support.builders import make_node, make_object, make_pod
 
 NODES = ("a", "b", "c")

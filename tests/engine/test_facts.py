@@ -53,3 +53,14 @@ def test_a_fact_costs_nothing_until_it_is_asked_for():
     assert table.statistics()["facts"] == 0
     table.fact("zone", zone)
     assert table.statistics()["facts"] == 1
+
+
+def test_kept_answers_are_asked_for_anew_when_a_fact_changes_that_somebody_asked_for():
+    table = NodeTable()
+    table.set_node(parse_node(make_node("n", annotations={"team": "a"})))
+    unread = table.static_version
+    table.set_node(parse_node(make_node("n", annotations={"team": "b"})))
+    assert table.static_version == unread
+    table.fact("team", lambda node: node.annotations.get("team"))
+    table.set_node(parse_node(make_node("n", annotations={"team": "c"})))
+    assert table.static_version > unread

@@ -16,12 +16,14 @@ from functools import cache as cached
 from random import Random
 from typing import Any
 
+import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from berth.engine.counts import PodMatch
 from berth.engine.pipeline import Pipeline, Placement
+from berth.engine.preemption import Preemption
 from berth.engine.state import State
 from berth.judge.verdicts import verdict_on
 from berth.model import LabelSelector, Requirement, object_key, parse_pod
@@ -169,7 +171,7 @@ class Lives(RuleBasedStateMachine):
         pipeline = self.pipelines.get(number) or load_policy(import_configuration(config).manifests[0]).pipeline
         self.pipelines[number] = pipeline
         want = reference.judge(World.of(self.bodies.values()), profile_of(config), pod)
-        assert list(differences(want, verdict_on(pod, pipeline, self.cache.state, preempts=True))) == []
+        assert list(differences(want, verdict_on(pod, pipeline, self.cache.state, Preemption()))) == []
         said = pipeline.decide(pod, self.cache.state, Random(self.serial))
         if not isinstance(said, Placement):
             assert want["feasible"] == []
@@ -196,6 +198,10 @@ class Lives(RuleBasedStateMachine):
         for (kind, _), body in sorted(self.bodies.items(), key=lambda item: item[0]):
             rebuilt.observe(kind, body)
         assert picture(self.cache.state) == picture(rebuilt.state)
+        table = self.cache.state.table
+        assert np.array_equal(table.free, table.allocatable - table.used)
+        for column in ("allocatable", "used", "nonzero"):
+            assert np.array_equal(getattr(table.floats, column), getattr(table, column))
 
     def _put(self, body: dict[str, Any]) -> None:
         """A new object, or a new version of the one of that name; Kubernetes never moves a pod."""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.engine.pipeline import row_numbers
-from berth.engine.plugin import BadArgument, Query
+from berth.engine.plugin import NOTHING_ELSE, BadArgument, Query
 from berth.engine.plugins.pod_topology_spread import REASON_LABEL, REASON_SKEW, PodTopologySpread
 from berth.engine.verdict import Code
 from berth.model import parse_node, parse_pod
@@ -381,7 +381,7 @@ def test_the_answers_for_a_pod_without_constraints_hang_on_nothing_else():
     state = state_of(CROWDED)
     before = bases_of(state, PLAIN)
     state.table.add_pod(parse_pod(make_pod("other", labels=WEB)), "b")
-    assert bases_of(state, PLAIN) == before == ((), ())
+    assert bases_of(state, PLAIN) == before == (NOTHING_ELSE, NOTHING_ELSE)
 
 
 def test_the_scores_of_a_constrained_pod_hang_on_the_pods_that_count():

@@ -111,6 +111,7 @@ def image_of(state):
     )
     return {
         "used": table.used[:, rows].tolist(),
+        "free": table.free[:, rows].tolist(),
         "nonzero": table.nonzero[:, rows].tolist(),
         "pods": {name: dict(table.pods_on(name)) for name in names},
         "columns": columns,

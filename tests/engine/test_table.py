@@ -30,6 +30,26 @@ def test_a_pod_counts_before_its_node_is_known_and_after_it_is_gone():
     assert list(table.pods_on("n")) == ["pod-default-p"]
 
 
+def test_pods_that_ask_for_all_there_can_be_fill_their_node_and_leave_no_trace():
+    table = NodeTable()
+    table.set_node(parse_node(make_node("n", memory="8Gi")))
+    row = table.row("n")
+    greedy = [parse_pod(make_pod(f"p{i}", cpu="9e15", memory="8Ei", priority=i)) for i in range(5)]
+    for pod in greedy:
+        table.add_pod(pod, "n")
+        assert table.free[MEMORY, row] < 0
+        assert table.free[0, row] < 0
+        assert table.nonzero[:, row].min() > 2**61
+    table.add_pod(parse_pod(make_pod("modest", memory="1Gi")), "n")
+    for pod in greedy:
+        assert table.free[MEMORY, row] < 0
+        table.remove_pod(pod.uid)
+    assert table.used[MEMORY, row] == 2**30
+    assert table.free[MEMORY, row] == 7 * 2**30
+    assert list(table.nonzero[:, row]) == [100, 2**30]
+    assert not table._beyond
+
+
 def test_a_pod_is_in_the_table_at_most_once():
     table = NodeTable()
     pod = parse_pod(make_pod("p"))

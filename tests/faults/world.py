@@ -167,7 +167,7 @@ async def operating(folder: Path, faults: Faults) -> AsyncIterator[World]:
     await server.start()
     kubeconfig = folder / "kubeconfig"
     server.write_kubeconfig(kubeconfig)
-    runtime = Runtime(Options(kubeconfig=str(kubeconfig), http_address="", seed=1))
+    runtime = Runtime(Options(kubeconfig=str(kubeconfig), https_address="", seed=1, standalone=True))
     stop = asyncio.Event()
     await runtime.start()
     watching = asyncio.create_task(watch(runtime, stop, _give_signals_back))

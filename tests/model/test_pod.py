@@ -27,6 +27,16 @@ def test_a_pod_with_nothing_but_a_container_has_defaults_for_the_rest() -> None:
     assert (pod.deleting, pod.scheduled_condition, pod.container_count) == (False, None, 1)
 
 
+def test_nobody_can_put_anything_into_what_all_pods_without_it_share() -> None:
+    labels = cast(dict[str, str], parse_pod(make_pod("a", labels=None)).labels)
+    for change in (lambda: labels.setdefault("app", "web"), lambda: labels.update(app="web")):
+        with pytest.raises(TypeError, match="not to be changed"):
+            change()
+    with pytest.raises(TypeError):
+        labels["app"] = "web"
+    assert parse_pod(make_pod("b", labels=None)).labels == {}
+
+
 def test_plain_fields_are_read() -> None:
     pod = parse_pod(
         make_pod(
@@ -256,6 +266,7 @@ NONSENSE: list[tuple[str, Any]] = [
     (f"spec.affinity.nodeAffinity.{PREFERRED}[0].weight", 0),
     (f"spec.affinity.nodeAffinity.{PREFERRED}[0].weight", 101),
     (f"spec.affinity.nodeAffinity.{PREFERRED}[0].preference.matchExpressions[0].operator", "Is"),
+    (f"spec.affinity.nodeAffinity.{PREFERRED}[0].preference", [1]),
     (f"spec.affinity.podAffinity.{REQUIRED}[0].topologyKey", None),
     (f"spec.affinity.podAffinity.{REQUIRED}[0].labelSelector.matchExpressions[0].values", ["x"]),
     (f"spec.affinity.podAffinity.{REQUIRED}[0].namespaces[0]", 1),

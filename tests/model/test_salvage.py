@@ -55,6 +55,12 @@ def test_a_direction_of_affinity_is_cut_whole() -> None:
     assert pod.usage == {"cpu": 1000}
 
 
+def test_a_list_where_an_object_is_due_costs_the_part_that_it_is_in() -> None:
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    affinity = {"nodeAffinity": {preferred: [{"weight": 1, "preference": [{"a": 1}]}]}}
+    assert salvaged(make_pod("web", cpu="1", affinity=affinity)).usage["cpu"] == 1000
+
+
 def test_one_entry_of_a_list_is_cut_and_the_others_stay() -> None:
     volumes = [{"name": "a", "csi": {}}, {"name": "b", "gcePersistentDisk": {"pdName": "d"}}]
     pod = salvaged(make_pod("web", volumes=volumes, tolerations=[{"operator": "Is"}, {"operator": "Exists"}]))

@@ -1,35 +1,12 @@
 """The book: which policy decides for which scheduler name, who hears of a change, and what the statuses say."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from berth.policy import PolicyBook
+from policy.bookkeeping import BAD, Clock, a_pod, condition, in_force, says, summary
 from policy.builders import make_policy
-
-BAD: dict[str, Any] = {"tieBreak": "Coin"}
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.moment = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.moment
-
-    def advance(self, seconds: int) -> None:
-        self.moment += timedelta(seconds=seconds)
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def book(clock: Clock) -> PolicyBook:
-    return PolicyBook(clock)
 
 
 @pytest.fixture
@@ -40,29 +17,13 @@ def changes(book: PolicyBook) -> list[str]:
     return heard
 
 
-def in_force(book: PolicyBook, scheduler_name: str = "berth") -> str:
-    """ "name/generation" of what decides, or "nobody"."""
-    active = book.for_scheduler(scheduler_name)
-    return f"{active.policy.name}/{active.policy.generation}" if active else "nobody"
-
-
-def condition(status: dict[str, Any], kind: str) -> dict[str, Any]:
-    return next(entry for entry in status["conditions"] if entry["type"] == kind)
-
-
-def summary(status: dict[str, Any]) -> str:
-    """ "Accepted reason, Active status reason, generation in force"."""
-    accepted, active = condition(status, "Accepted"), condition(status, "Active")
-    return f"{accepted['reason']} {active['status']} {active['reason']} {status['activeGeneration']}"
-
-
 class TestWhatIsInForce:
     def test_the_built_in_serves_berth_while_no_policy_claims_it(self, book: PolicyBook) -> None:
-        assert in_force(book) == "built-in/0"
+        assert in_force(book) == "(built-in)/0"
         assert book.serves("berth")
 
     def test_a_name_that_nobody_claims_is_served_by_nobody(self, book: PolicyBook) -> None:
-        assert book.for_scheduler("default-scheduler") is None
+        assert in_force(book, "default-scheduler") == "nobody"
         assert not book.serves("default-scheduler")
 
     def test_an_applied_policy_is_in_force_when_observe_returns(self, book: PolicyBook, changes: list[str]) -> None:
@@ -77,11 +38,11 @@ class TestWhatIsInForce:
 
     def test_who_took_a_policy_may_use_it_after_it_was_replaced(self, book: PolicyBook) -> None:
         book.observe(make_policy())
-        taken = book.for_scheduler("berth")
+        taken = book.for_pod(a_pod(), {})
         book.observe(make_policy(generation=2))
         assert taken is not None
         assert taken.policy.generation == 1
-        assert book.for_scheduler("berth") is not taken
+        assert book.for_pod(a_pod(), {}) is not taken
 
     def test_a_bad_edit_leaves_the_last_good_generation_in_force(self, book: PolicyBook, changes: list[str]) -> None:
         book.observe(make_policy())
@@ -98,7 +59,7 @@ class TestWhatIsInForce:
 
     def test_a_policy_that_was_never_good_claims_nothing(self, book: PolicyBook, changes: list[str]) -> None:
         book.observe(make_policy("a", **BAD))
-        assert in_force(book) == "built-in/0"
+        assert in_force(book) == "(built-in)/0"
         book.observe(make_policy("b"))
         assert in_force(book) == "b/1"
         assert changes == ["b/1"]
@@ -106,7 +67,7 @@ class TestWhatIsInForce:
     def test_a_deleted_policy_gives_its_name_back_to_the_built_in(self, book: PolicyBook, changes: list[str]) -> None:
         book.observe(make_policy())
         book.remove("batch")
-        assert changes == ["batch/1", "built-in/0"]
+        assert changes == ["batch/1", "(built-in)/0"]
 
     def test_a_deleted_policy_leaves_another_scheduler_name_to_nobody(self, book: PolicyBook) -> None:
         book.observe(make_policy(schedulerName="other"))
@@ -131,7 +92,7 @@ class TestWhatIsInForce:
     def test_an_edited_scheduler_name_moves_the_claim(self, book: PolicyBook) -> None:
         book.observe(make_policy())
         book.observe(make_policy(generation=2, schedulerName="other"))
-        assert in_force(book) == "built-in/0"
+        assert in_force(book) == "(built-in)/0"
         assert in_force(book, "other") == "batch/2"
 
     def test_a_policy_made_again_under_its_name_starts_anew(self, book: PolicyBook) -> None:
@@ -142,14 +103,14 @@ class TestWhatIsInForce:
     def test_a_namesake_that_is_bad_does_not_inherit_the_last_good_generation(self, book: PolicyBook) -> None:
         book.observe(make_policy(uid="old"))
         book.observe(make_policy(uid="new", **BAD))
-        assert in_force(book) == "built-in/0"
+        assert in_force(book) == "(built-in)/0"
 
     def test_a_late_word_of_a_deleted_namesake_does_nothing(self, book: PolicyBook) -> None:
         book.observe(make_policy(uid="new"))
         book.remove("batch", uid="old")
         assert in_force(book) == "batch/1"
         book.remove("batch", uid="new")
-        assert in_force(book) == "built-in/0"
+        assert in_force(book) == "(built-in)/0"
 
     def test_an_older_generation_that_arrives_late_does_nothing(self, book: PolicyBook, changes: list[str]) -> None:
         book.observe(make_policy(generation=3))
@@ -176,10 +137,10 @@ class TestEchoes:
     def test_our_own_status_write_changes_nothing_and_wakes_nobody(self, book: PolicyBook, changes: list[str]) -> None:
         manifest = make_policy()
         book.observe(manifest)
-        before = book.for_scheduler("berth")
+        before = book.for_pod(a_pod(), {})
         status = book.statuses()["batch"]
         book.observe({**manifest, "status": status})
-        assert book.for_scheduler("berth") is before
+        assert book.for_pod(a_pod(), {}) is before
         assert changes == ["batch/1"]
         assert book.statuses() == {}
 
@@ -199,29 +160,52 @@ class TestEchoes:
 class TestStatuses:
     def test_a_good_policy_says_that_it_is_in_force(self, book: PolicyBook) -> None:
         book.observe(make_policy(generation=4))
-        assert book.statuses() == {
-            "batch": {
-                "observedGeneration": 4,
-                "activeGeneration": 4,
-                "conditions": [
-                    {
-                        "type": "Accepted",
-                        "status": "True",
-                        "observedGeneration": 4,
-                        "reason": "Valid",
-                        "message": "generation 4 is valid",
-                        "lastTransitionTime": "2026-01-01T12:00:00Z",
-                    },
-                    {
-                        "type": "Active",
-                        "status": "True",
-                        "observedGeneration": 4,
-                        "reason": "InForce",
-                        "message": "generation 4 decides for schedulerName berth",
-                        "lastTransitionTime": "2026-01-01T12:00:00Z",
-                    },
-                ],
-            }
+        status = book.statuses()["batch"]
+        digest = status.pop("activeHash")
+        assert isinstance(digest, str)
+        assert len(digest) == 12
+        assert set(digest) <= set("0123456789abcdef")
+        about = {"observedGeneration": 4, "lastTransitionTime": "2026-01-01T12:00:00Z"}
+        assert status == {
+            "observedGeneration": 4,
+            "activeGeneration": 4,
+            "activeSince": "2026-01-01T12:00:00Z",
+            "placed": 0,
+            "pending": 0,
+            "preempted": 0,
+            "lastDecisionTime": None,
+            "errors": None,
+            "shadow": None,
+            "conditions": [
+                {
+                    "type": "Accepted",
+                    "status": "True",
+                    "reason": "Valid",
+                    "message": "generation 4 is valid",
+                    **about,
+                },
+                {
+                    "type": "Active",
+                    "status": "True",
+                    "reason": "InForce",
+                    "message": "generation 4 decides for schedulerName berth",
+                    **about,
+                },
+                {
+                    "type": "Contested",
+                    "status": "False",
+                    "reason": "Alone",
+                    "message": "no other policy of the same rank may match the same pods",
+                    **about,
+                },
+                {
+                    "type": "Degraded",
+                    "status": "False",
+                    "reason": "Healthy",
+                    "message": "nothing has failed in the last five minutes",
+                    **about,
+                },
+            ],
         }
 
     def test_a_status_is_handed_out_once(self, book: PolicyBook) -> None:
@@ -250,8 +234,14 @@ class TestStatuses:
         statuses = book.statuses()
         assert summary(statuses["a"]) == "Valid True InForce 1"
         assert summary(statuses["b"]) == "Valid False Superseded 0"
-        assert "also claimed, without effect, by b" in condition(statuses["a"], "Active")["message"]
-        assert "policy a claims schedulerName berth too" in condition(statuses["b"], "Active")["message"]
+        assert says(statuses["a"], "Contested") == says(statuses["b"], "Contested") == "True SameRank"
+        assert condition(statuses["a"], "Contested")["message"].endswith(
+            "the first by name decides: this policy before b"
+        )
+        assert condition(statuses["b"], "Contested")["message"].endswith(
+            "the first by name decides: a before this policy"
+        )
+        assert condition(statuses["b"], "Active")["message"].startswith("policy a matches every pod that this one")
 
     def test_a_policy_that_takes_over_says_so_when_the_other_is_deleted(self, book: PolicyBook, clock: Clock) -> None:
         book.observe(make_policy("a"))
@@ -331,7 +321,7 @@ class TestRestart:
         first.observe(make_policy(generation=2, **BAD))
         book = PolicyBook(clock)
         book.observe(make_policy(generation=2, **BAD) | {"status": first.statuses()["batch"]})
-        assert in_force(book) == "built-in/0"
+        assert in_force(book) == "(built-in)/0"
         assert summary(book.statuses()["batch"]) == "Invalid False NeverValid 0"
 
     @pytest.mark.parametrize("status", [3, [], {"conditions": 3}, {"conditions": [3, {"type": "Active"}]}])
@@ -344,4 +334,4 @@ def test_statistics_count_policies_refusals_names_and_changes(book: PolicyBook) 
     book.observe(make_policy("a"))
     book.observe(make_policy("b", schedulerName="other", **BAD))
     book.observe(make_policy("c", schedulerName="third"))
-    assert book.statistics() == {"policies": 3, "refused": 1, "scheduler_names": 2, "changes": 2}
+    assert book.statistics() == {"policies": 3, "refused": 1, "scheduler_names": 2, "changes": 3}

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from berth.cli import main
 from berth.policy import import_configuration, load_policy
-from berth.policy.importing import Manifest
-from berth.policy.manifest import WIDTH, write_manifest, write_source
-from berth.policy.sources import import_text, settle
+from berth.policy.importing.manifest import WIDTH, write_manifest, write_source
+from berth.policy.importing.sources import import_text, settle
+from berth.policy.importing.translating import Manifest
 from berth.sim.resources import CONFIG_MAPS
 from control_plane.embedded import EmbeddedPlane
 from policy.builders import make_configuration, make_policy, make_profile, plugin_set
@@ -92,15 +92,15 @@ def test_what_is_written_passes_lint(tmp_path: Path, capsys: Captured) -> None:
 
 
 def test_each_profile_is_a_document_with_its_own_comments(tmp_path: Path, capsys: Captured) -> None:
-    first = make_profile("first", postFilter=plugin_set(disabled=["*"]))
+    first = make_profile("first", preEnqueue=plugin_set(disabled=["*"]))
     second = make_profile(
         "second", preScore=plugin_set(disabled=["NodeAffinity"]), score=plugin_set({"NodeAffinity": 9})
     )
-    path = write(tmp_path, make_configuration(first, second, podMaxBackoffSeconds=60))
+    path = write(tmp_path, make_configuration(first, second, parallelism=32))
     assert exit_code(path) == 0
     one, two = capsys.readouterr().out.split("---\n")
-    assert one.startswith(f"# From {path}, profiles[0]\n# podMaxBackoffSeconds: has no counterpart")
-    assert "# profiles[0].plugins.postFilter.disabled[0]: switching DefaultPreemption off" in one
+    assert one.startswith(f"# From {path}, profiles[0]\n# parallelism: concerns the kube-scheduler process")
+    assert "# profiles[0].plugins.preEnqueue.disabled[0]: switching SchedulingGates off" in one
     assert "profiles[1]" not in one
     assert two.startswith(f"# From {path}, profiles[1]\napiVersion")
     assert "  # profiles[1].plugins.preScore.disabled[0]: switching NodeAffinity off" in two
@@ -112,7 +112,7 @@ def test_what_an_old_policy_leaves_open_is_said_above_the_list(tmp_path: Path, c
     body = {**OLD_POLICY, "predicates": [{"name": "PodFitsResources"}], "extenders": [{"urlPrefix": "http://x"}]}
     assert exit_code(write(tmp_path, body)) == 0
     head, _, lists = capsys.readouterr().out.partition("apiVersion")
-    assert "# extenders: has no counterpart" in head
+    assert "# extenders[0]: is left out" in head
     comment, _, _ = lists.partition("  predicates:\n  - {name: PodFitsResources}\n")
     assert "  # predicates: kube-scheduler ran CheckNodeUnschedulable and PodToleratesNodeTaints" in comment
 
@@ -125,13 +125,14 @@ def test_a_policy_for_the_pods_of_kube_scheduler_says_so(tmp_path: Path, capsys:
 
 
 def test_json_has_the_policies_in_a_list_and_the_warnings_on_standard_error(tmp_path: Path, capsys: Captured) -> None:
-    path = write(tmp_path, make_configuration(make_profile("a"), make_profile("b"), podMaxBackoffSeconds=60))
+    path = write(tmp_path, make_configuration(make_profile("a"), make_profile("b"), parallelism=32))
     assert exit_code("-o", "json", path) == 0
     out, err = capsys.readouterr()
     written = json.loads(out)
     assert (written["apiVersion"], written["kind"]) == ("v1", "List")
     assert [item["spec"] for item in written["items"]] == [{"schedulerName": "a"}, {"schedulerName": "b"}]
-    assert err == f"{path}: podMaxBackoffSeconds: has no counterpart: backoff ends at 10 seconds\n"
+    assert err.startswith(f"{path}: parallelism: concerns the kube-scheduler process, not its decisions")
+    assert err.count("\n") == 1
 
 
 @given(
@@ -250,12 +251,37 @@ def make_oldest(source: object, **fields: object) -> dict[str, object]:
 
 
 def test_a_configuration_of_v1alpha1_may_name_a_provider(tmp_path: Path, capsys: Captured) -> None:
-    path = write(tmp_path, make_oldest({"provider": "ClusterAutoscalerProvider"}, disablePreemption=True))
+    path = write(tmp_path, make_oldest({"provider": "ClusterAutoscalerProvider"}, healthzBindAddress="x"))
     assert exit_code(path) == 0
     out = capsys.readouterr().out
-    assert "# disablePreemption: of v1alpha1 is not carried over" in out
+    assert "# healthzBindAddress: of v1alpha1 is not carried over" in out
     assert yaml.safe_load(out)["spec"]["schedulerName"] == "mine"
     assert "MostAllocated" in out
+
+
+def test_what_a_configuration_of_v1alpha1_says_beside_the_provider_is_carried_over(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    fields = {
+        "disablePreemption": True,
+        "percentageOfNodesToScore": 30,
+        "bindTimeoutSeconds": 60,
+        "podMaxBackoffSeconds": 20,
+        "hardPodAffinitySymmetricWeight": 5,
+    }
+    assert exit_code(write(tmp_path, make_oldest({"provider": "DefaultProvider"}, **fields))) == 0
+    out = capsys.readouterr().out
+    assert out.count("#") == 1
+    args = {"hardPodAffinityWeight": 5}
+    assert yaml.safe_load(out)["spec"] == {
+        "schedulerName": "mine",
+        "predicates": [{"name": "InterPodAffinity", "args": args}],
+        "priorities": [{"name": "InterPodAffinity", "args": args}],
+        "preemption": {"enabled": False},
+        "backoff": {"maxSeconds": 20},
+        "bindTimeoutSeconds": 60,
+        "percentageOfNodesToScore": 30,
+    }
 
 
 @pytest.mark.parametrize(
@@ -264,6 +290,7 @@ def test_a_configuration_of_v1alpha1_may_name_a_provider(tmp_path: Path, capsys:
         (make_oldest({"provider": "Mine"}), 'algorithmSource.provider: "Mine" is not one of DefaultProvider'),
         (make_oldest({"policy": {"file": {"path": "/x"}}}), "algorithmSource: is not a provider: import the Policy"),
         (make_oldest(None), "algorithmSource: is not a provider"),
+        (make_oldest({"provider": "DefaultProvider"}, disablePreemption=1), "disablePreemption: 1 is not true or"),
         (make_oldest({"provider": "DefaultProvider"}, plugins={}), "plugins: of v1alpha1 cannot be read: write it"),
     ],
 )
@@ -323,6 +350,11 @@ def test_a_file_may_have_several_documents_and_lists(tmp_path: Path, capsys: Cap
         ("x: " + "9" * 5000, "cannot be read"),
         ("[" * 1500, "is nested too deeply"),
         ('{"a": 1, "a": 2}', '"a" is there twice'),
+        ("a: &a [&b [*a]]", "line 1: an alias puts it into itself"),
+        (
+            "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))]),
+            "line 1: aliases",
+        ),
         ("kind: Policy\nkind: Policy", 'line 2: "kind" is there twice'),
         ("kind: Deployment", 'kind: "Deployment" is not KubeSchedulerConfiguration or Policy'),
         ("kind: Policy", "apiVersion: null is not v1"),

@@ -15,6 +15,7 @@ import yaml
 
 from berth.cli import main
 from berth.policy import load_policy
+from berth.policy.extenders import leave_to_extenders
 from control_plane.programs import find_programs
 from edge.server import write_kubeconfig
 from policy.builders import make_configuration, make_profile, plugin_set
@@ -90,6 +91,26 @@ CONFIGURATIONS: dict[str, list[dict[str, Any]]] = {
     ],
     "a filter off and its score on": [make_profile(filter=off("TaintToleration"), score=on(TaintToleration=2))],
     "preemption off": [make_profile(postFilter=off("*"))],
+    "preemption with limits": [make_profile(args={"DefaultPreemption": {"minCandidateNodesAbsolute": 5}})],
+    "a timeout for volumes": [make_profile(args={"VolumeBinding": {"bindTimeoutSeconds": 60}})],
+    "a share of the nodes": [make_profile("a") | {"percentageOfNodesToScore": 30}, make_profile("b")],
+    "everything off but for one plugin, of weight 0": [
+        make_profile(multiPoint=both(("*",), *NEEDED), score=both(("*",), ImageLocality=0))
+    ],
+    "every point emptied by name and by star": [
+        make_profile(
+            multiPoint=off("NodeAffinity", "VolumeZone"),
+            filter=both(("*",), "NodeName", "NodeAffinity"),
+            preFilter=on("NodeAffinity"),
+            preScore=both(("*",), "NodeAffinity"),
+            score=both(("*",), NodeAffinity=0),
+        )
+    ],
+    "three profiles: a star each, at another place": [
+        make_profile("filters", filter=both(("*",), "NodeUnschedulable")),
+        make_profile("scores", score=both(("*",), TaintToleration=0), preScore=both(("*",), "TaintToleration")),
+        make_profile("multi", multiPoint=both(("*",), *NEEDED, "TaintToleration", NodeResourcesFit=0)),
+    ],
     "arguments": [
         make_profile(
             args={"NodeResourcesFit": MOST, "InterPodAffinity": {"hardPodAffinityWeight": 30}},
@@ -113,6 +134,56 @@ CONFIGURATIONS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+# Beside the profiles: fields of the configuration, and what the policy of the only profile then says.
+FIELDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "backoff": (
+        {"podInitialBackoffSeconds": 2, "podMaxBackoffSeconds": 30},
+        {"backoff": {"initialSeconds": 2, "maxSeconds": 30}},
+    ),
+    "a share of the nodes": ({"percentageOfNodesToScore": 40}, {"percentageOfNodesToScore": 40}),
+    "an extender with everything": (
+        {
+            "extenders": [
+                {
+                    "urlPrefix": "https://x",
+                    "filterVerb": "filter",
+                    "prioritizeVerb": "prioritize",
+                    "preemptVerb": "preempt",
+                    "bindVerb": "bind",
+                    "weight": 3,
+                    "enableHTTPS": True,
+                    "httpTimeout": "1m30s",
+                    "nodeCacheCapable": True,
+                    "managedResources": [{"name": "example.com/fpga"}],
+                    "ignorable": True,
+                }
+            ]
+        },
+        {
+            "extenders": [
+                {
+                    "urlPrefix": "https://x",
+                    "filterVerb": "filter",
+                    "prioritizeVerb": "prioritize",
+                    "preemptVerb": "preempt",
+                    "bindVerb": "bind",
+                    "nodeCacheCapable": True,
+                    "ignorable": True,
+                    "managedResources": [{"name": "example.com/fpga"}],
+                    "weight": 3,
+                    "timeoutSeconds": 90,
+                    "tls": {"insecure": True},
+                }
+            ]
+        },
+    ),
+    "an extender with little": (
+        {"extenders": [{"urlPrefix": "http://x", "filterVerb": "filter"}]},
+        {"extenders": [{"urlPrefix": "http://x", "filterVerb": "filter"}]},
+    ),
+}
+
+
 class Runs(NamedTuple):
     """What one framework runs."""
 
@@ -120,14 +191,14 @@ class Runs(NamedTuple):
     weights: dict[str, int]
 
 
-def ask_kube_scheduler(folder: Path, profiles: list[dict[str, Any]]) -> tuple[list[Runs], Path]:
+def ask_kube_scheduler(folder: Path, profiles: list[dict[str, Any]], **fields: Any) -> tuple[list[Runs], Path]:
     """What the frameworks of the profiles run, and the completed configuration."""
     program = find_programs().kube_scheduler
     if program is None:
         pytest.skip("the folder of KUBEBUILDER_ASSETS has no kube-scheduler to compare with")
     given, written = folder / "given.json", folder / "written.yaml"
     connection = {"kubeconfig": str(write_kubeconfig(folder, "http://127.0.0.1:1"))}
-    given.write_text(json.dumps(make_configuration(*profiles, clientConnection=connection)))
+    given.write_text(json.dumps(make_configuration(*profiles, clientConnection=connection, **fields)))
     flags = ["--secure-port=0", "--leader-elect=false", "--logging-format=json", "--v=2"]
     command = [str(program), f"--config={given}", f"--write-config-to={written}", *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
@@ -161,3 +232,47 @@ def test_the_policies_run_what_kube_scheduler_runs(
     assert len(expected) == max(1, len(CONFIGURATIONS[name]))
     assert [runs_of(manifest) for manifest in imported] == expected
     assert import_file(completed, capsys) == imported
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_fields_beside_the_profiles_mean_the_same_when_kube_scheduler_has_completed_them(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given, expected = FIELDS[name]
+    _, completed = ask_kube_scheduler(tmp_path, [make_profile("a")], **given)
+    imported = import_file(tmp_path / "given.json", capsys)
+    assert [manifest["spec"] for manifest in imported] == [{"schedulerName": "a", **expected}]
+    assert import_file(completed, capsys) == imported
+    load_policy(imported[0])
+
+
+def test_a_resource_that_is_left_to_an_extender_is_ignored_by_the_same_plugin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    resources = [{"name": "example.com/fpga", "ignoredByScheduler": True}, {"name": "example.com/gpu"}]
+    extender = {"urlPrefix": "http://x", "filterVerb": "filter", "managedResources": resources}
+    profile = make_profile("a", args={"NodeResourcesFit": {"ignoredResources": ["example.com/other"]}})
+    _, completed = ask_kube_scheduler(tmp_path, [profile], extenders=[extender])
+    for path in (tmp_path / "given.json", completed):
+        [manifest] = import_file(path, capsys)
+        policy = load_policy(manifest).policy
+        predicates = {entry.name: entry for entry in leave_to_extenders(policy.predicates, policy.extenders)}
+        assert predicates["NodeResourcesFit"].args == {"ignoredResources": ["example.com/fpga"]}
+
+
+@pytest.mark.parametrize(
+    "extender",
+    [
+        {"urlPrefix": "http://x", "prioritizeVerb": "prioritize"},
+        {"urlPrefix": "http://x", "prioritizeVerb": "prioritize", "weight": 0},
+        {"urlPrefix": "http://x", "filterVerb": "filter", "managedResources": [{"name": "cpu"}]},
+    ],
+    ids=str,
+)
+def test_an_extender_that_kube_scheduler_does_not_start_with_is_not_imported(
+    extender: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AssertionError, match="extenders"):
+        ask_kube_scheduler(tmp_path, [make_profile("a")], extenders=[extender])
+    assert main(("policy", "import", str(tmp_path / "given.json"))) == 1
+    assert "extenders[0]" in capsys.readouterr().err

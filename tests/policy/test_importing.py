@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from berth.policy import BUILT_IN, Imported, Policy, PolicyError, import_configuration, parse_policy
 from berth.policy.defaults import POINTS
-from berth.policy.profiles import EXTENSION_POINTS
+from berth.policy.importing.expansion import EXTENSION_POINTS
+from berth.policy.records import Pace, Preempting
 from policy.builders import make_configuration, make_profile, plugin_set
 
 MULTI_POINT_MINIMUM = ("PrioritySort", "DefaultBinder")
@@ -203,15 +204,107 @@ class TestArguments:
         ]
 
 
+def spec_of(*profiles: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    result = imported(*profiles, **fields)
+    assert result.errors == ()
+    spec = result.manifests[0]["spec"]
+    assert isinstance(spec, dict)
+    parse_policy(result.manifests[0])
+    return spec
+
+
+class TestSettings:
+    @pytest.mark.parametrize("point", ["multiPoint", "postFilter"])
+    @pytest.mark.parametrize("name", ["DefaultPreemption", "*"])
+    def test_preemption_that_is_off_is_off_in_the_policy(self, point: str, name: str) -> None:
+        kept = MULTI_POINT_MINIMUM if (point, name) == ("multiPoint", "*") else ()
+        assert spec_of(make_profile(**{point: plugin_set(kept, disabled=[name])}))["preemption"] == {"enabled": False}
+        assert "preemption" not in spec_of(make_profile())
+
+    def test_the_arguments_of_preemption_are_those_of_the_policy(self) -> None:
+        profile = make_profile(args={"DefaultPreemption": {"minCandidateNodesAbsolute": 5}})
+        assert spec_of(profile)["preemption"] == {"minCandidateNodesAbsolute": 5}
+        assert policy_of(profile).preemption == Preempting(absolute=5)
+        assert texts(imported(profile)) == []
+
+    def test_arguments_of_preemption_that_is_off_are_left_out(self) -> None:
+        off = plugin_set(disabled="*")
+        profile = make_profile(args={"DefaultPreemption": {"minCandidateNodesAbsolute": 5}}, postFilter=off)
+        assert spec_of(profile)["preemption"] == {"enabled": False}
+
+    def test_backoff_is_that_of_every_policy(self) -> None:
+        result = imported(make_profile("a"), make_profile("b"), podInitialBackoffSeconds=2, podMaxBackoffSeconds=60)
+        paces = [parse_policy(manifest).pace for manifest in result.manifests]
+        assert paces == [Pace(first_backoff_seconds=2, longest_backoff_seconds=60)] * 2
+        assert spec_of(podMaxBackoffSeconds=60)["backoff"] == {"maxSeconds": 60}
+
+    @pytest.mark.parametrize(("everywhere", "here", "written"), [(30, None, 30), (30, 60, 60), (None, 5, 5)])
+    def test_the_share_of_nodes_of_a_profile_goes_before_that_of_all(
+        self, everywhere: int | None, here: int | None, written: int
+    ) -> None:
+        profile = make_profile() | {"percentageOfNodesToScore": here}
+        assert spec_of(profile, percentageOfNodesToScore=everywhere)["percentageOfNodesToScore"] == written
+
+    @pytest.mark.parametrize(("everywhere", "here"), [(None, None), (0, None), (100, None), (30, 100)])
+    def test_every_node_is_looked_at_unless_a_share_is_asked_for(
+        self, everywhere: int | None, here: int | None
+    ) -> None:
+        profile = make_profile() | {"percentageOfNodesToScore": here}
+        assert "percentageOfNodesToScore" not in spec_of(profile, percentageOfNodesToScore=everywhere)
+
+    def test_a_profile_that_asks_for_fewer_nodes_the_larger_the_cluster_gets_that(self) -> None:
+        assert policy_of(make_profile() | {"percentageOfNodesToScore": 0}).node_percentage == 0
+
+    def test_how_long_volumes_are_waited_for_is_a_field_of_its_own(self) -> None:
+        spec = spec_of(make_profile(args={"VolumeBinding": {"bindTimeoutSeconds": 60}}))
+        assert spec == {"schedulerName": "default-scheduler", "bindTimeoutSeconds": 60}
+
+    def test_default_constraints_are_arguments_at_both_points(self) -> None:
+        constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+        args = {"defaultingType": "List", "defaultConstraints": [constraint]}
+        spec = spec_of(make_profile(args={"PodTopologySpread": args}))
+        assert spec["predicates"] == spec["priorities"] == [{"name": "PodTopologySpread", "args": args}]
+
+    @pytest.mark.parametrize(
+        ("fields", "where"),
+        [
+            ({"podInitialBackoffSeconds": 0}, "podInitialBackoffSeconds"),
+            ({"podInitialBackoffSeconds": 20}, "podInitialBackoffSeconds"),
+            ({"podMaxBackoffSeconds": "60s"}, "podMaxBackoffSeconds"),
+            ({"podMaxBackoffSeconds": -1}, "podMaxBackoffSeconds"),
+            ({"percentageOfNodesToScore": 101}, "percentageOfNodesToScore"),
+            ({"percentageOfNodesToScore": "30"}, "percentageOfNodesToScore"),
+        ],
+    )
+    def test_what_kube_scheduler_would_not_start_with_is_an_error(self, fields: dict[str, Any], where: str) -> None:
+        assert {problem.field for problem in imported(**fields).errors} == {where}
+
+    def test_arguments_of_preemption_that_make_no_sense_are_an_error(self) -> None:
+        args = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0}
+        [error] = imported(make_profile(args={"DefaultPreemption": args})).errors
+        assert error.field == "profiles[0].pluginConfig[0].args.minCandidateNodesPercentage"
+
+
+class TestBase:
+    def test_a_profile_with_little_in_it_is_based_on_nothing(self) -> None:
+        enabled = {**dict.fromkeys(MULTI_POINT_MINIMUM), "NodeName": None, "NodeAffinity": 0, "ImageLocality": 2}
+        assert spec_of(make_profile(multiPoint=plugin_set(enabled, disabled="*"))) == {
+            "schedulerName": "default-scheduler",
+            "base": "Empty",
+            "predicates": [{"name": "NodeName"}, {"name": "NodeAffinity"}],
+            "priorities": [{"name": "NodeAffinity", "weight": 1}, {"name": "ImageLocality", "weight": 2}],
+            "preemption": {"enabled": False},
+        }
+
+    def test_a_profile_with_nothing_in_it_has_no_lists(self) -> None:
+        spec = spec_of(make_profile(multiPoint=plugin_set(MULTI_POINT_MINIMUM, disabled="*")))
+        assert spec == {"schedulerName": "default-scheduler", "base": "Empty", "preemption": {"enabled": False}}
+
+
 class TestWhatHasNoCounterpart:
     @pytest.mark.parametrize(
         ("profile", "expected"),
         [
-            (
-                make_profile(multiPoint=plugin_set(disabled=["DefaultPreemption"])),
-                "warning: profiles[0].plugins.multiPoint.disabled[0]: switching DefaultPreemption off at postFilter "
-                "has no counterpart: a SchedulingPolicy says nothing about preemption",
-            ),
             (
                 make_profile(preEnqueue=plugin_set(disabled=["SchedulingGates"])),
                 "warning: profiles[0].plugins.preEnqueue.disabled[0]: switching SchedulingGates off at preEnqueue has "
@@ -233,15 +326,6 @@ class TestWhatHasNoCounterpart:
                 "are placed one by one",
             ),
             (
-                make_profile(args={"DefaultPreemption": {"minCandidateNodesAbsolute": 5}}),
-                "warning: profiles[0].pluginConfig[0].args: has no counterpart: a SchedulingPolicy says nothing about "
-                "preemption",
-            ),
-            (
-                make_profile() | {"percentageOfNodesToScore": 30},
-                "warning: profiles[0].percentageOfNodesToScore: has no counterpart: Berth looks at every node",
-            ),
-            (
                 make_profile(multiPoint=plugin_set(disabled=["Coscheduling"])),
                 'warning: profiles[0].plugins.multiPoint.disabled[0]: "Coscheduling" is not a plugin of Kubernetes '
                 "1.36: nothing to disable",
@@ -252,12 +336,9 @@ class TestWhatHasNoCounterpart:
         assert texts(imported(profile)) == [expected]
 
     def test_settings_beside_the_profiles_are_told(self) -> None:
-        result = imported(
-            extenders=[{"urlPrefix": "http://x"}], podMaxBackoffSeconds=60, leaderElection={"leaderElect": True}
-        )
+        result = imported(parallelism=4, leaderElection={"leaderElect": True})
         assert [(problem.field, problem.severity) for problem in result.problems] == [
-            ("extenders", "warning"),
-            ("podMaxBackoffSeconds", "warning"),
+            ("parallelism", "warning"),
             ("leaderElection", "warning"),
         ]
 

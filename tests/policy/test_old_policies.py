@@ -141,6 +141,29 @@ class TestWhatRuns:
         assert weight_in(priorities=[old]) == {"InterPodAffinityPriority": args}
         assert weight_in(priorities=[]) == {}
 
+    def test_a_file_that_has_both_lists_is_based_on_nothing(self) -> None:
+        [manifest] = import_configuration(
+            make_file(predicates=MANDATORY, priorities=[{"name": "EqualPriority", "weight": 2}])
+        ).manifests
+        assert manifest["spec"] == {
+            "schedulerName": "default-scheduler",
+            "base": "Empty",
+            "predicates": MANDATORY,
+            "priorities": [{"name": "EqualPriority", "weight": 2}],
+        }
+
+    def test_every_predicate_is_counted_where_the_file_says_so(self) -> None:
+        assert loaded(alwaysCheckAllPredicates=True).policy.check_all
+        assert not loaded(alwaysCheckAllPredicates=False).policy.check_all
+
+    def test_extenders_are_asked(self) -> None:
+        policy = loaded(extenders=[{"urlPrefix": "http://x", "filterVerb": "filter"}]).policy
+        assert [extender.url_prefix for extender in policy.extenders] == ["http://x"]
+
+    def test_the_weight_of_required_affinity_does_not_bring_the_priority_in(self) -> None:
+        both = loaded(predicates=MANDATORY, priorities=[], hardPodAffinitySymmetricWeight=30).policy
+        assert both.priorities == ()
+
 
 class TestWhatIsTold:
     def test_what_always_ran_is_named_where_it_is_not_listed(self) -> None:
@@ -156,12 +179,8 @@ class TestWhatIsTold:
             "warning: predicates[3]: PodFitsHostPorts is the same predicate as PodFitsPorts: it runs once"
         ]
 
-    def test_what_has_no_counterpart_is_a_warning(self) -> None:
-        assert texts(extenders=[{"urlPrefix": "http://x"}], alwaysCheckAllPredicates=True) == [
-            "warning: extenders: has no counterpart: extenders are not asked",
-            "warning: alwaysCheckAllPredicates: has no counterpart: a node is counted under the first predicate that "
-            "refuses it",
-        ]
+    def test_whether_every_predicate_is_counted_is_true_or_false(self) -> None:
+        assert errors(alwaysCheckAllPredicates="yes") == {"alwaysCheckAllPredicates": '"yes" is not true or false'}
 
     @pytest.mark.parametrize("weight", [None, 0, -1, 2**31, 1.5, "1", True])
     def test_a_priority_needs_a_weight(self, weight: object) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from berth.engine.pipeline import TieBreak
 from berth.policy import BUILT_IN, Policy, PolicyError, Predicate, Priority, Problem, load_policy, parse_policy
+from berth.policy.schema import SPEC_FIELDS
 from policy.builders import make_policy
 
 MISSING_NAME = "is required: the name that pods put into their spec.schedulerName, for example berth"
@@ -164,7 +165,7 @@ class TestWhatIsWrongWithAManifest:
 
     def test_a_predicate_has_no_weight(self) -> None:
         found = problems_of(make_policy(predicates=[{"name": "NodeName", "weight": 2}]))
-        known = "name, plugin, enabled, preFilterOnly, args"
+        known = "name, plugin, enabled, preFilterOnly, args, expression, message"
         assert found == {"spec.predicates[0].weight": f"unknown field; known are {known}"}
 
     def test_a_plugin_that_only_scores_is_no_predicate(self) -> None:
@@ -189,6 +190,11 @@ class TestWhatIsWrongWithAManifest:
         found = problems_of(make_policy(priorities=[{"name": "NodeResourcesFit", "args": args}]))
         assert list(found) == ["spec.priorities[0].args.scoringStrategy.since"]
 
+    @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, float("nan"), float("inf")])
+    def test_numbers_that_neither_json_nor_an_expression_can_have_are_refused(self, number: float) -> None:
+        assert list(problems_of(make_policy(parameters={"most": [number]}))) == ["spec.parameters.most[0]"]
+        parse_policy(make_policy(parameters={"most": [2**63 - 1, -(2**63), 0.5]}))
+
     def test_arguments_without_end_are_refused(self) -> None:
         args: dict[str, Any] = {}
         args["again"] = args
@@ -205,39 +211,74 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
     max_leaves=12,
 )
-PATHS: list[tuple[str | int, ...]] = [
-    ("apiVersion",),
-    ("kind",),
-    ("metadata",),
-    ("metadata", "name"),
-    ("metadata", "uid"),
-    ("metadata", "generation"),
-    ("spec",),
-    ("spec", "schedulerName"),
-    ("spec", "tieBreak"),
-    ("spec", "surprise"),
-    ("spec", "predicates"),
-    ("spec", "predicates", 0),
-    ("spec", "predicates", 0, "name"),
-    ("spec", "predicates", 0, "enabled"),
-    ("spec", "predicates", 0, "args"),
-    ("spec", "priorities"),
-    ("spec", "priorities", 0),
-    ("spec", "priorities", 0, "name"),
-    ("spec", "priorities", 0, "weight"),
-    ("spec", "priorities", 0, "args"),
-    ("spec", "priorities", 0, "args", "scoringStrategy"),
-    ("spec", "priorities", 0, "args", "scoringStrategy", "type"),
-    ("spec", "priorities", 0, "args", "scoringStrategy", "resources"),
-]
+FIELDS: dict[str, Any] = {
+    "mode": "Shadow",
+    "base": "Empty",
+    "namespaceSelector": {"matchLabels": {"team": "a"}, "matchExpressions": [{"key": "a", "operator": "Exists"}]},
+    "podSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]},
+    "predicates": [
+        {"name": "NodeAffinity", "enabled": True, "preFilterOnly": False, "args": {}},
+        {"name": "mine", "expression": "node.name != policy.parameters.x", "message": "no"},
+    ],
+    "predicateOrder": ["mine"],
+    "priorities": [
+        {
+            "name": "pack",
+            "plugin": "NodeResourcesFit",
+            "weight": 2,
+            "args": {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}},
+        },
+        {"name": "points", "expression": "1", "normalize": True},
+    ],
+    "parameters": {"x": "y"},
+    "extenders": [
+        {
+            "urlPrefix": "https://extender.example",
+            "filterVerb": "filter",
+            "weight": 2,
+            "timeoutSeconds": 1,
+            "managedResources": [{"name": "example.com/fpga", "ignoredByScheduler": True}],
+            "tls": {"insecure": True},
+        }
+    ],
+    "preemption": {"enabled": True, "minCandidateNodesPercentage": 1, "minCandidateNodesAbsolute": 1},
+    "tieBreak": "First",
+    "backoff": {"initialSeconds": 1, "maxSeconds": 2},
+    "flushSeconds": 3,
+    "bindTimeoutSeconds": 4,
+    "percentageOfNodesToScore": 5,
+    "alwaysCheckAllPredicates": True,
+    "defaultConstraints": {
+        "type": "List",
+        "constraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
+    },
+    "annotatePods": True,
+    "shadow": {"samplePercent": 6},
+}
+
+
+def paths_of(value: object, *path: str | int) -> list[tuple[str | int, ...]]:
+    """Every place in a manifest, and one more of each mapping's keys that nobody knows."""
+    found: list[tuple[str | int, ...]] = [path] if path else []
+    items: list[tuple[str | int, object]] = []
+    if isinstance(value, dict):
+        items = [*value.items(), ("surprise", None)]
+    elif isinstance(value, list):
+        items = list(enumerate(value))
+    return found + [deeper for key, item in items for deeper in paths_of(item, *path, key)]
+
+
+def test_a_manifest_with_every_field_is_a_policy() -> None:
+    assert {"schedulerName", *FIELDS} == {*SPEC_FIELDS}
+    assert load_policy(make_policy(**FIELDS)).policy == parse_policy(make_policy(**FIELDS))
+
+
+PATHS = paths_of(make_policy(**FIELDS))
 
 
 @given(path=st.sampled_from(PATHS), value=JSON)
 def test_any_json_anywhere_gives_a_policy_or_a_policy_error(path: tuple[str | int, ...], value: object) -> None:
-    manifest = make_policy(
-        predicates=[{"name": "NodeAffinity", "args": {}}],
-        priorities=[{"name": "NodeResourcesFit", "weight": 2, "args": {"scoringStrategy": {"type": "MostAllocated"}}}],
-    )
+    manifest = copy.deepcopy(make_policy(**FIELDS))
     place: Any = manifest
     for step in path[:-1]:
         place = place[step]

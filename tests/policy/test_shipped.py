@@ -1,5 +1,6 @@
-"""The CRD says what the code says, and the shipped policies are what they claim to be."""
+"""The CRD says what the code says."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,12 @@ import pytest
 import yaml
 
 from berth.engine.pipeline import TieBreak
-from berth.policy import BUILT_IN, PolicyBook, entries, load_policy
+from berth.policy import BUILT_IN, PolicyBook, entries, extenders, load_policy, selecting, settings, usage
 from berth.policy import schema as code
+from berth.policy.defaults import OWN_BASES
+from berth.policy.expressions import language
+from berth.policy.reading import OBJECT_NAME_MAX_LENGTH
+from berth.policy.records import Extender, Mode, Pace, Preempting
 from berth.policy.status import MESSAGE_MAX_LENGTH
 from policy.builders import make_policy
 
@@ -18,10 +23,8 @@ CRD = yaml.safe_load((ROOT / "crds" / "schedulingpolicies.berth.dev.yaml").read_
 SCHEMA = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 SPEC = SCHEMA["properties"]["spec"]["properties"]
 STATUS = SCHEMA["properties"]["status"]["properties"]
-
-
-def read_policy(name: str) -> Any:
-    return yaml.safe_load((ROOT / "policies" / f"{name}.yaml").read_text())
+NAMES = ("name", "plugin")
+SECONDS = (settings.SHORTEST_SECONDS, settings.LONGEST_SECONDS)
 
 
 def fields_of(schema: dict[str, Any], path: str = "") -> dict[str, dict[str, Any]]:
@@ -50,20 +53,106 @@ class TestTheDefinition:
 
     def test_it_has_the_fields_that_the_code_knows(self) -> None:
         assert set(SPEC) == set(code.SPEC_FIELDS)
-        assert set(SPEC["predicates"]["items"]["properties"]) == set(entries.ENTRY_FIELDS["filter"])
-        assert set(SPEC["priorities"]["items"]["properties"]) == set(entries.ENTRY_FIELDS["score"])
+        extender = SPEC["extenders"]["items"]["properties"]
+        for schema, known in (
+            (SPEC["predicates"]["items"], entries.ENTRY_FIELDS["filter"]),
+            (SPEC["priorities"]["items"], entries.ENTRY_FIELDS["score"]),
+            (SPEC["namespaceSelector"], selecting.SELECTOR_FIELDS),
+            (SPEC["namespaceSelector"]["properties"]["matchExpressions"]["items"], selecting.REQUIREMENT_FIELDS),
+            (SPEC["extenders"]["items"], extenders.FIELDS),
+            (extender["managedResources"]["items"], extenders.RESOURCE_FIELDS),
+            (extender["tls"], extenders.TLS_FIELDS),
+            (SPEC["preemption"], settings.PREEMPTION_FIELDS),
+            (SPEC["backoff"], settings.BACKOFF_FIELDS),
+            (SPEC["defaultConstraints"], settings.CONSTRAINTS_FIELDS),
+            (SPEC["shadow"], settings.SHADOW_FIELDS),
+        ):
+            assert set(schema["properties"]) == set(known)
+        shape = [SPEC[key]["properties"] for key in ("namespaceSelector", "podSelector")]
+        assert shape[0] == shape[1]
 
     def test_its_bounds_are_those_of_the_code(self) -> None:
-        weight = SPEC["priorities"]["items"]["properties"]["weight"]
-        assert (weight["minimum"], weight["maximum"]) == (1, entries.WEIGHT_MAX)
-        assert SPEC["schedulerName"]["maxLength"] == code.SCHEDULER_NAME_MAX_LENGTH
-        for listed in (SPEC["predicates"], SPEC["priorities"], SPEC["predicateOrder"]):
-            assert listed["maxItems"] == entries.ENTRIES_MAX
-        for listed in (SPEC["predicates"], SPEC["priorities"]):
-            fields = listed["items"]["properties"]
-            assert fields["name"]["maxLength"] == fields["plugin"]["maxLength"] == entries.PLUGIN_NAME_MAX_LENGTH
+        predicate, priority = (SPEC[key]["items"]["properties"] for key in ("predicates", "priorities"))
+        extender = SPEC["extenders"]["items"]["properties"]
+        selector = SPEC["podSelector"]["properties"]
+        requirement = selector["matchExpressions"]["items"]["properties"]
+        limits = SPEC["preemption"]["properties"]
+        constraints = SPEC["defaultConstraints"]["properties"]
+        for schema, low, high in (
+            (priority["weight"], 1, entries.WEIGHT_MAX),
+            (extender["weight"], 1, extenders.WEIGHT_MAX),
+            (extender["timeoutSeconds"], 0, extenders.TIMEOUT_MAX_SECONDS),
+            (limits["minCandidateNodesPercentage"], 0, 100),
+            (limits["minCandidateNodesAbsolute"], 0, settings.CANDIDATES_MAX),
+            *((SPEC["backoff"]["properties"][key], *SECONDS) for key in settings.BACKOFF_FIELDS),
+            (SPEC["flushSeconds"], *SECONDS),
+            (SPEC["bindTimeoutSeconds"], 0, settings.LONGEST_SECONDS),
+            (SPEC["percentageOfNodesToScore"], 0, 100),
+            (SPEC["shadow"]["properties"]["samplePercent"], 1, 100),
+        ):
+            assert (schema["minimum"], schema["maximum"]) == (low, high)
+        for schema, most in (
+            *((SPEC[key], entries.ENTRIES_MAX) for key in ("predicates", "priorities", "predicateOrder")),
+            (selector["matchExpressions"], selecting.REQUIREMENTS_MAX),
+            (requirement["values"], selecting.VALUES_MAX),
+            (SPEC["extenders"], extenders.EXTENDERS_MAX),
+            (extender["managedResources"], extenders.MANAGED_RESOURCES_MAX),
+            (constraints["constraints"], settings.CONSTRAINTS_MAX),
+        ):
+            assert schema["maxItems"] == most
+        assert selector["matchLabels"]["maxProperties"] == selecting.REQUIREMENTS_MAX
+        assert SPEC["parameters"]["maxProperties"] == settings.PARAMETERS_MAX
+        for schema, longest in (
+            (SPEC["schedulerName"], code.SCHEDULER_NAME_MAX_LENGTH),
+            (SPEC["base"], OBJECT_NAME_MAX_LENGTH),
+            *((entry[key], entries.PLUGIN_NAME_MAX_LENGTH) for entry in (predicate, priority) for key in NAMES),
+            *((entry["expression"], language.MAX_LENGTH) for entry in (predicate, priority)),
+            (predicate["message"], entries.MESSAGE_MAX_LENGTH),
+            (requirement["key"], selecting.KEY_MAX_LENGTH),
+            (requirement["values"]["items"], selecting.VALUE_MAX_LENGTH),
+            (selector["matchLabels"]["additionalProperties"], selecting.VALUE_MAX_LENGTH),
+            (extender["urlPrefix"], extenders.URL_PREFIX_MAX_LENGTH),
+            *((extender[verb], extenders.VERB_MAX_LENGTH) for verb in extenders.VERBS),
+            (extender["tls"]["properties"]["serverName"], extenders.SERVER_NAME_MAX_LENGTH),
+            *((extender["tls"]["properties"][key], extenders.PEM_MAX_LENGTH) for key in ("ca", "certificate", "key")),
+        ):
+            assert schema["maxLength"] == longest
         assert SPEC["tieBreak"]["enum"] == [choice.value for choice in TieBreak]
-        assert SPEC["tieBreak"]["default"] == BUILT_IN.tie_break.value
+        assert SPEC["mode"]["enum"] == [choice.value for choice in Mode]
+        assert constraints["type"]["enum"] == [choice.value for choice in settings.Constraints]
+
+    def test_its_rules_know_the_limit_of_expressions_and_the_bases_that_berth_has(self) -> None:
+        rules = " ".join(rule["rule"] for rule in SCHEMA["properties"]["spec"]["x-kubernetes-validations"])
+        assert f"<= {code.EXPRESSIONS_MAX}" in rules
+        assert f"self.base in [{', '.join(map(repr, OWN_BASES))}]" in rules
+
+    def test_it_fills_in_only_what_the_base_has_no_say_in(self) -> None:
+        filled = {path: field["default"] for path, field in fields_of(SCHEMA).items() if "default" in field}
+        assert filled == {
+            ".spec.mode": "Active",
+            ".spec.base": "KubernetesDefault",
+            ".spec.predicates[].enabled": True,
+            ".spec.priorities[].enabled": True,
+        }
+
+    def test_its_texts_tell_the_defaults_of_the_code(self) -> None:
+        pace, preempting = Pace(), Preempting()
+        backoff, limits = (SPEC[key]["properties"] for key in ("backoff", "preemption"))
+        extender = SPEC["extenders"]["items"]["properties"]
+        for schema, default in (
+            (backoff["initialSeconds"], pace.first_backoff_seconds),
+            (backoff["maxSeconds"], pace.longest_backoff_seconds),
+            (SPEC["flushSeconds"], pace.flush_seconds),
+            (limits["minCandidateNodesPercentage"], preempting.percentage),
+            (limits["minCandidateNodesAbsolute"], preempting.absolute),
+            (extender["weight"], Extender("").weight),
+            (extender["timeoutSeconds"], Extender("").timeout_seconds),
+            (SPEC["shadow"]["properties"]["samplePercent"], BUILT_IN.shadow_percentage),
+        ):
+            assert f"{default:g} by default" in schema["description"].replace("; ", " ")
+        assert BUILT_IN.node_percentage == 100
+        assert "100, the default" in SPEC["percentageOfNodesToScore"]["description"]
+        assert "Random, the default" in SPEC["tieBreak"]["description"]
 
     def test_its_texts_list_the_default_profile(self) -> None:
         for entry in BUILT_IN.predicates:
@@ -80,43 +169,28 @@ class TestTheDefinition:
             assert set(condition) == set(STATUS["conditions"]["items"]["properties"])
         assert STATUS["conditions"]["items"]["properties"]["message"]["maxLength"] == MESSAGE_MAX_LENGTH
 
+    def test_whatever_the_book_keeps_fits_into_the_status(self) -> None:
+        error = STATUS["errors"]["items"]["properties"]
+        shadow = STATUS["shadow"]["properties"]
+        assert STATUS["errors"]["maxItems"] >= usage.FAILURES_MAX
+        assert error["source"]["maxLength"] >= usage.SOURCE_MAX_LENGTH
+        assert error["message"]["maxLength"] >= usage.MESSAGE_MAX_LENGTH
+        assert shadow["examples"]["maxItems"] >= usage.EXAMPLES_MAX
+        assert set(shadow) == {"judged", "examples", *usage.ShadowOutcome}
+
+    def test_the_expressions_in_its_texts_are_good_ones(self) -> None:
+        parameters = {"tier": "gold"}
+        for key in ("predicates", "priorities"):
+            text = SPEC[key]["items"]["properties"]["expression"]["description"]
+            [example] = re.findall(r'Example: "(.+)"\.$', text)
+            assert load_policy(make_policy(parameters=parameters, **{key: [{"name": "e", "expression": example}]}))
+        [example] = re.findall(r'expression: "(.+?)"', SPEC["predicates"]["description"])
+        assert load_policy(make_policy(predicates=[{"name": "not-retiring", "expression": example}]))
+
     def test_it_shows_in_columns_what_users_ask_first(self) -> None:
         columns = [
             entry["name"]
             for entry in CRD["spec"]["versions"][0]["additionalPrinterColumns"]
             if not entry.get("priority")
         ]
-        assert columns == ["Scheduler", "Active", "Accepted", "In force", "Age"]
-
-
-class TestTheShippedPolicies:
-    @pytest.mark.parametrize("path", sorted((ROOT / "policies").glob("*.yaml")), ids=lambda path: path.stem)
-    def test_each_file_is_a_valid_policy_named_like_the_file(self, path: Path) -> None:
-        policy = load_policy(yaml.safe_load(path.read_text())).policy
-        assert policy.name == path.stem
-
-    def test_the_default_policy_is_exactly_the_built_in(self) -> None:
-        manifest = read_policy("default")
-        policy = load_policy(manifest).policy
-        assert policy.name == "default"
-        assert policy.scheduler_name == BUILT_IN.scheduler_name == "berth"
-        assert policy.predicates == BUILT_IN.predicates
-        assert policy.priorities == BUILT_IN.priorities
-        assert policy.tie_break is BUILT_IN.tie_break
-
-    def test_the_default_policy_spells_everything_out_in_order(self) -> None:
-        spec = read_policy("default")["spec"]
-        assert [entry["name"] for entry in spec["predicates"]] == [entry.name for entry in BUILT_IN.predicates]
-        assert [(entry["name"], entry["weight"]) for entry in spec["priorities"]] == [
-            (entry.name, entry.weight) for entry in BUILT_IN.priorities
-        ]
-
-    def test_binpack_fills_nodes_before_everything_else(self) -> None:
-        policy = load_policy(read_policy("binpack")).policy
-        weights = {entry.name: entry.weight for entry in policy.priorities}
-        assert policy.scheduler_name == "berth-binpack"
-        assert "NodeResourcesBalancedAllocation" not in weights
-        assert weights.pop("NodeResourcesFit") > sum(weights.values())
-        fit = next(entry for entry in policy.priorities if entry.name == "NodeResourcesFit")
-        assert fit.args["scoringStrategy"]["type"] == "MostAllocated"  # type: ignore[index]
-        assert policy.predicates == BUILT_IN.predicates
+        assert columns == ["Scheduler", "Mode", "Active", "Accepted", "In force", "Placed", "Pending", "Age"]

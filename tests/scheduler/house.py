@@ -15,12 +15,12 @@ from scheduler.virtual_clock import VirtualClock, settle
 class House:
     """Everything that a test needs to hold in its hands."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, built_in: bool = True, **options: Any) -> None:
         self.clock = VirtualClock()
         self.cluster = MemoryCluster()
         self.cache = Cache()
         self.queue = Queue(self.clock)
-        self.policies = PolicyBook(now=self.clock.wall)
+        self.policies = PolicyBook(now=self.clock.wall, built_in=built_in)
         self.scheduler = Scheduler(
             cache=self.cache,
             queue=self.queue,

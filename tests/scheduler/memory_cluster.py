@@ -13,7 +13,16 @@ from enum import Enum, auto
 from typing import Any
 
 from berth.model import Claim, Pod, Volume
-from berth.scheduler import BindRefused, NotWritten, OutcomeUnknown, PodEvent, Scheduler, Unavailable
+from berth.scheduler import (
+    BindRefused,
+    NotEvicted,
+    NotLeading,
+    NotWritten,
+    OutcomeUnknown,
+    PodEvent,
+    Scheduler,
+    Unavailable,
+)
 
 Body = dict[str, Any]
 
@@ -24,6 +33,7 @@ class Fault(Enum):
     CUT_BEFORE = auto()  # the request never arrives, and the caller cannot know
     CUT_AFTER = auto()  # it is carried out, but the answer is lost
     LATE = auto()  # the caller gives up; it is carried out when the test says so
+    FENCED = auto()  # another replica leads, and nothing is sent
     BROKEN = auto()  # an exception that no contract speaks of
 
 
@@ -66,10 +76,15 @@ class MemoryCluster:
         self.volume_writes: list[tuple[str, str]] = []  # (volume, claim) and (claim, node), as they were written
         self.volume_writes_fail = False
         self.conditions: dict[str, tuple[str, str]] = {}
+        self.settled: list[str] = []
+        self.evictions: list[str] = []  # names of the pods that were asked to go
+        self.eviction_faults: dict[str, str | Hang] = {}
+        self.nominations: list[tuple[str, str]] = []  # (pod name, node) as they were written
+        self.nominations_fail = False
         self.running_binds = 0
         self.most_running_binds = 0
         self._version = 0
-        self._late: list[tuple[Pod, str]] = []
+        self._late: list[tuple[Pod, str, Mapping[str, str]]] = []
 
     # --- the truth, as others change it --------------------------------------------------------------------------
 
@@ -95,6 +110,10 @@ class MemoryCluster:
         body["metadata"]["resourceVersion"] = str(self._version)
         self.feed.append(Report(kind, body, gone=True))
 
+    def annotations_of(self, name: str) -> dict[str, str]:
+        """What is written on the pod of this name in the default namespace."""
+        return dict(self.objects["Pod"][f"default/{name}"]["metadata"].get("annotations", {}))
+
     def node_of(self, name: str) -> str:
         """Where the pod of this name in the default namespace is bound."""
         return str(self.objects["Pod"][f"default/{name}"]["spec"].get("nodeName", ""))
@@ -113,16 +132,19 @@ class MemoryCluster:
 
     # --- the port ------------------------------------------------------------------------------------------------
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
+    async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] | None = None) -> None:
         self.attempts.append((pod.name, node_name))
         self.running_binds += 1
         self.most_running_binds = max(self.running_binds, self.most_running_binds)
         try:
-            await self._bind(pod, node_name)
+            await self._bind(pod, node_name, annotations or {})
         finally:
             self.running_binds -= 1
 
-    async def _bind(self, pod: Pod, node_name: str) -> None:
+    async def settle(self, pod: Pod) -> None:
+        self.settled.append(pod.name)
+
+    async def _bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str]) -> None:
         await asyncio.sleep(0)
         fault = self.faults.get(pod.name)
         if isinstance(fault, Hang):
@@ -131,29 +153,38 @@ class MemoryCluster:
             raise BindRefused(fault.code, fault.message)
         elif fault is Fault.CUT_BEFORE:
             raise OutcomeUnknown("connection reset")
+        elif fault is Fault.FENCED:
+            raise NotLeading("another replica leads")
         elif fault is Fault.BROKEN:
             raise RuntimeError("no contract speaks of this")
         elif fault is Fault.LATE:
-            self._late.append((pod, node_name))
+            self._late.append((pod, node_name, annotations))
             raise OutcomeUnknown("timed out")
-        self._carry_out(pod, node_name)
+        self._carry_out(pod, node_name, annotations)
         if fault is Fault.CUT_AFTER:
             raise OutcomeUnknown("connection reset")
 
     def land_late_binds(self) -> None:
         """Carry out the binds that their callers gave up, as far as they are still allowed."""
         late, self._late = self._late, []
-        for pod, node_name in late:
+        for pod, node_name, annotations in late:
             try:
-                self._carry_out(pod, node_name)
+                self._carry_out(pod, node_name, annotations)
             except BindRefused:
                 continue
 
-    def _carry_out(self, pod: Pod, node_name: str) -> None:
+    def _carry_out(self, pod: Pod, node_name: str, annotations: Mapping[str, str]) -> None:
         body = self.objects["Pod"].get(f"{pod.namespace}/{pod.name}")
         self._check(pod, body)
         self.bound.append((pod.uid, node_name))
-        self.change("Pod", f"{pod.namespace}/{pod.name}", lambda body: body["spec"].update(nodeName=node_name))
+
+        def edit(body: Body) -> None:
+            body["spec"]["nodeName"] = node_name
+            body.get("status", {}).pop("nominatedNodeName", None)
+            if annotations:
+                body["metadata"].setdefault("annotations", {}).update(annotations)
+
+        self.change("Pod", f"{pod.namespace}/{pod.name}", edit)
 
     @staticmethod
     def _check(pod: Pod, body: Body | None) -> None:
@@ -199,6 +230,61 @@ class MemoryCluster:
             raise NotWritten(f'Operation cannot be fulfilled on "{record.name}": the object has been modified')
         self.change(kind, key, edit)
 
+    async def evict(self, victim: Pod, preemptor: Pod, go_on: Callable[[], bool]) -> bool:
+        """Marks it and begins its end; a pod on a node stays until the test plays its kubelet (`finish`)."""
+        await asyncio.sleep(0)
+        if not go_on():
+            raise NotEvicted("it has not to go any more")
+        self.evictions.append(victim.name)
+        fault = self.eviction_faults.get(victim.name)
+        if isinstance(fault, Hang):
+            await fault.released.wait()
+        elif fault is not None:
+            raise NotEvicted(fault)
+        key = f"{victim.namespace}/{victim.name}"
+        body = self.objects["Pod"].get(key)
+        if body is None or body["metadata"]["uid"] != victim.uid:
+            return False
+        message = f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod"
+        target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": message}
+
+        def mark(body: Body) -> None:
+            status = body.setdefault("status", {})
+            others = [kept for kept in status.get("conditions", []) if kept["type"] != "DisruptionTarget"]
+            status["conditions"] = [*others, target]
+
+        self.change("Pod", key, mark)
+        if not go_on():
+            raise NotEvicted("it has not to go any more")
+        if not body["spec"].get("nodeName"):
+            self.delete("Pod", key)
+        else:
+            self.change("Pod", key, lambda body: body["metadata"].update(deletionTimestamp="2026-01-01T00:00:30Z"))
+        return True
+
+    def finish(self, name: str) -> None:
+        """The kubelet has ended the pod of this name in the default namespace."""
+        self.delete("Pod", f"default/{name}")
+
+    def nominated(self, name: str) -> str:
+        """The node that the pod of this name in the default namespace is nominated to."""
+        return str(self.objects["Pod"][f"default/{name}"].get("status", {}).get("nominatedNodeName", ""))
+
+    def nominate(self, pod: Pod, node_name: str, written: Callable[[str], None]) -> None:
+        """Written at once, unless writes fail."""
+        key = f"{pod.namespace}/{pod.name}"
+        body = self.objects["Pod"].get(key)
+        if self.nominations_fail or body is None or body["metadata"]["uid"] != pod.uid:
+            return
+        self.nominations.append((pod.name, node_name))
+        name = {"nominatedNodeName": node_name} if node_name else {}
+
+        def edit(body: Body) -> None:
+            status = {field: value for field, value in body.get("status", {}).items() if field != "nominatedNodeName"}
+            body["status"] = {**status, **name}
+
+        written(self.change("Pod", key, edit)["metadata"]["resourceVersion"])
+
     def report_condition(self, pod: Pod, reason: str, message: str) -> None:
         """Written at once, so that its echo is among the reports that the scheduler has to bear."""
         self.conditions[pod.uid] = (reason, message)
@@ -207,8 +293,9 @@ class MemoryCluster:
         if body is None or body["metadata"]["uid"] != pod.uid:
             return
         condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+        others = [kept for kept in body.get("status", {}).get("conditions", []) if kept["type"] != "PodScheduled"]
         if body.get("status", {}).get("conditions") != [condition]:
-            self.change("Pod", key, lambda body: body.setdefault("status", {}).update(conditions=[condition]))
+            self.change("Pod", key, lambda body: body.setdefault("status", {}).update(conditions=[*others, condition]))
 
     def record_event(self, pod: Pod, event: PodEvent) -> None:
         self.events.append((pod.name, event))

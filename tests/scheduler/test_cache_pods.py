@@ -9,8 +9,9 @@ from berth.engine.events import Event
 from berth.engine.pipeline import Diagnosis
 from berth.model import Pod, parse_pod
 from berth.policy.book import PolicyBook
-from berth.scheduler import Cache, Random
+from berth.scheduler import Random
 from berth.scheduler.changes import takes_the_same_room
+from scheduler.telling import TellingCache as Cache
 from scheduler.virtual_clock import START
 from support.builders import make_node, make_pod
 
@@ -152,6 +153,36 @@ def test_a_pod_whose_request_grows_is_accounted_anew_and_helps_nobody(cache: Cac
     assert used_millicores(cache, "a") == 2000
 
 
+def resized(asked: str, allocated: str, **status: Any) -> Body:
+    container = {
+        "name": "main",
+        "allocatedResources": {"cpu": allocated},
+        "resources": {"requests": {"cpu": allocated}},
+    }
+    return make_pod("web", node="a", cpu=asked, status={"containerStatuses": [container], **status})
+
+
+def test_a_bound_pod_that_is_resized_holds_the_larger_of_both_until_that_is_done(cache: Cache) -> None:
+    for asked, allocated, taken in (("1", "1", 1000), ("3", "1", 3000), ("3", "3", 3000), ("2", "3", 3000)):
+        cache.observe("Pod", resized(asked, allocated))
+        assert used_millicores(cache, "a") == taken
+    assert cache.observe("Pod", resized("2", "2")) == {Event.POD_SHRUNK}
+    assert used_millicores(cache, "a") == 2000
+
+
+def test_a_resize_that_turns_out_to_be_infeasible_gives_its_room_back(cache: Cache) -> None:
+    cache.observe("Pod", resized("3", "1"))
+    pending = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+    assert cache.observe("Pod", resized("3", "1", conditions=[pending])) == {Event.POD_SHRUNK}
+    assert used_millicores(cache, "a") == 1000
+
+
+def test_a_bound_pod_that_is_shown_on_another_node_takes_its_room_there(cache: Cache) -> None:
+    cache.observe("Pod", make_pod("web", node="a", cpu="1"))
+    assert cache.observe("Pod", make_pod("web", node="b", cpu="1")) == ROOM_FREED | ROOM_TAKEN
+    assert (used_millicores(cache, "a"), used_millicores(cache, "b")) == (0, 1000)
+
+
 def test_new_labels_of_a_bound_pod_are_news(cache: Cache) -> None:
     cache.observe("Pod", make_pod("web", node="a", cpu="1"))
     assert cache.observe("Pod", make_pod("web", node="a", cpu="1", labels={"app": "web"})) == {Event.POD_LABELS}
@@ -237,7 +268,7 @@ def test_a_bound_pod_that_never_made_sense_takes_the_room_that_can_be_read_and_a
 def test_room_is_found_beside_a_bound_pod_that_makes_no_sense_only_as_far_as_there_is_some(cache: Cache) -> None:
     cache.observe("Pod", make_pod("web", node="a", cpu="3", tolerations=[{"operator": "Is"}]))
     cache.observe("Pod", make_pod("db", node="b", cpu="3", resourceClaims=[{}]))
-    pipeline = PolicyBook(now=lambda: START).for_scheduler("berth")
+    pipeline = PolicyBook(now=lambda: START).for_pod(parse_pod(make_pod("any")), {})
     assert pipeline is not None
     verdict = pipeline.pipeline.decide(parse_pod(make_pod("next", cpu="2")), cache.state, Random(0))
     assert isinstance(verdict, Diagnosis)
@@ -393,7 +424,7 @@ def test_a_namesake_does_not_inherit_a_nomination(cache: Cache) -> None:
 
 def test_a_pod_may_be_nominated_to_a_node_that_is_not_known_yet(cache: Cache) -> None:
     cache.observe("Pod", make_pod("web", cpu="4", nominated="c", priority=10))
-    pipeline = PolicyBook(now=lambda: START).for_scheduler("berth")
+    pipeline = PolicyBook(now=lambda: START).for_pod(parse_pod(make_pod("any")), {})
     assert pipeline is not None
     cache.observe("Node", make_node("c", labels={"only": "c"}))
     verdict = pipeline.pipeline.decide(
@@ -412,7 +443,7 @@ NOT_KEPT_UP = {
     *("resource_version", "generation", "phase", "scheduled_condition", "nominated_node_name", "gates", "owners"),
     *("requests", "scored", "limits", "best_effort", "images", "container_count", "required_features"),
     *("tolerations", "node_selector", "required_node_affinity", "preferred_node_affinity", "spread_constraints"),
-    *("preemption_policy", "resource_claims"),
+    *("preemption_policy", "resource_claims", "extended_resources"),
 }
 
 

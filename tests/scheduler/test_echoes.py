@@ -30,6 +30,18 @@ async def test_the_echo_is_missing_until_the_watch_speaks_again() -> None:
         assert house.scheduler.statistics()["echo_missing"] == 0
 
 
+async def test_the_echo_of_a_pod_that_has_a_successor_is_not_missing() -> None:
+    async with running() as house:
+        house.write(make_node("a"), make_pod("web"))
+        await house.clock.advance(60)
+        assert house.scheduler.statistics()["echo_missing"] == 1
+        house.cluster.delete("Pod", "default/web")
+        house.cluster.feed.clear()
+        house.write(make_pod("web", uid="successor"))
+        await house.pass_time(10)
+        assert house.scheduler.statistics()["echo_missing"] == 0
+
+
 async def test_an_echo_in_time_is_never_missing() -> None:
     async with running() as house:
         house.write(make_node("a"), make_pod("web"))

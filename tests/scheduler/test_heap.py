@@ -24,14 +24,15 @@ def test_a_heap_gives_what_a_sorted_list_gives(operations: list[tuple[str, str, 
             listed[uid] = (order, ord(uid))
             heap.push(uid, listed[uid], uid.upper())
         elif operation == "discard":
-            listed.pop(uid, None)
-            heap.discard(uid)
+            there = listed.pop(uid, None) is not None
+            assert heap.discard(uid) == there
         else:
             first = min(listed, key=lambda uid: listed[uid], default=None)
             assert heap.pop() == (first.upper() if first else None)
             listed.pop(first or "", None)
         assert len(heap) == len(listed)
         assert all((uid in heap) == (uid in listed) for uid in "abcdefgh")
+        assert sorted(heap) == sorted(uid.upper() for uid in listed)
 
 
 def test_struck_entries_do_not_pile_up() -> None:

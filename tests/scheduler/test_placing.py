@@ -43,7 +43,8 @@ async def test_a_pod_that_fits_nowhere_is_parked_and_says_why() -> None:
         house.write(make_node("small", cpu="1"), make_pod("web", cpu="2"))
         await house.go()
         assert house.cluster.node_of("web") == ""
-        message = "0/1 nodes are available: 1 Insufficient cpu."
+        message = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 Preemption"
+        message += " is not helpful for scheduling."
         assert house.cluster.conditions["pod-default-web"] == ("Unschedulable", message)
         ((name, event),) = house.cluster.events
         assert (name, event.type, event.reason, event.action) == ("web", "Warning", "FailedScheduling", "Scheduling")

@@ -9,8 +9,9 @@ import pytest
 
 from berth.engine.events import Event
 from berth.model import Pod, parse_pod
+from berth.policy.records import Pace
 from berth.scheduler import Queue
-from berth.scheduler.queue import FLUSH_SECONDS, Part, QueuedPod
+from berth.scheduler.queue import PACE, Part, QueuedPod
 from scheduler.virtual_clock import VirtualClock, settle
 from support.builders import make_pod
 
@@ -130,6 +131,26 @@ async def test_a_change_of_policy_brings_everything_back(queue: Queue, clock: Vi
     assert queue.statistics()["unschedulable"] == 0
 
 
+@pytest.mark.parametrize("by_namespace", [False, True])
+async def test_a_change_of_policy_ends_backoffs_however_long_the_old_policy_made_them(
+    queue: Queue, by_namespace: bool
+) -> None:
+    week = Pace(604_800.0, 604_800.0, 604_800.0)
+    for name in ("failed", "woken", "parked"):
+        queue.add(pod(name))
+    queue.fail(await queue.pop(), week)
+    queue.park(await queue.pop(), ROOM, week)
+    queue.wake(ROOM)
+    queue.park(await queue.pop(), TAINTS, week)
+    assert (queue.statistics()["backoff"], queue.statistics()["unschedulable"]) == (2, 1)
+    if by_namespace:
+        queue.wake_in("other", lambda _: True)
+        queue.wake_in("default", lambda _: True)
+    else:
+        queue.wake({Event.POLICY})
+    assert queue.statistics()["active"] == 3
+
+
 async def test_the_plugins_of_the_last_attempt_replace_those_of_earlier_ones(queue: Queue) -> None:
     await parked(queue, "web", ROOM)
     queue.wake({Event.POD_REMOVED})
@@ -177,6 +198,22 @@ async def test_a_change_of_policy_during_the_attempt_is_not_lost(queue: Queue) -
     item = await queue.pop()
     queue.wake({Event.POLICY})
     queue.park(item, frozenset())
+    assert queue.part_of(uid("web")) is Part.ACTIVE
+
+
+@pytest.mark.parametrize("by_namespace", [False, True])
+async def test_a_change_of_policy_during_the_attempt_ends_the_backoff_of_an_error_of_the_old_policys(
+    queue: Queue, by_namespace: bool
+) -> None:
+    queue.add(pod("web"))
+    item = await queue.pop()
+    if by_namespace:
+        queue.wake_in("default", lambda _: True)
+    else:
+        queue.wake({Event.POLICY})
+    queue.fail(item, Pace(604_800.0, 604_800.0, 604_800.0))
+    assert queue.part_of(uid("web")) is Part.ACTIVE
+    queue.fail(await queue.pop())
     assert queue.part_of(uid("web")) is Part.BACKOFF
 
 
@@ -262,7 +299,7 @@ async def test_backoff_doubles_to_ten_seconds(queue: Queue, clock: VirtualClock)
 async def test_a_parked_pod_is_tried_again_after_five_minutes(queue: Queue, clock: VirtualClock) -> None:
     await parked(queue, "web", frozenset())
     async with popping(queue) as popped:
-        await clock.advance(FLUSH_SECONDS - 1)
+        await clock.advance(PACE.flush_seconds - 1)
         assert not popped.done()
         await clock.advance(1)
         assert (await popped).pod.name == "web"
@@ -323,7 +360,7 @@ async def test_a_removed_pod_is_gone_from_every_part(queue: Queue, clock: Virtua
     assert sum(queue.statistics().values()) == 0
     queue.wake({Event.POLICY})
     async with popping(queue) as popped:
-        await clock.advance(2 * FLUSH_SECONDS)
+        await clock.advance(2 * PACE.flush_seconds)
         assert not popped.done()
 
 
@@ -332,6 +369,112 @@ async def test_waking_touches_only_whom_it_wakes(queue: Queue) -> None:
         await parked(queue, f"room-{number}", ROOM)
         await parked(queue, f"taint-{number}", TAINTS)
     queue.wake(TAINTS)
-    assert queue.statistics() == {"active": 0, "backoff": 200, "unschedulable": 200, "gated": 0, "in_flight": 0}
+    assert {part: count for part, count in queue.statistics().items() if count} == {
+        "backoff": 200,
+        "unschedulable": 200,
+    }
     queue.wake(ROOM)
     assert queue.statistics()["unschedulable"] == 0
+
+
+# --- paces -----------------------------------------------------------------------------------------------------------
+
+BRISK = Pace(first_backoff_seconds=3, longest_backoff_seconds=20, flush_seconds=50)
+
+
+async def test_backoff_goes_by_the_pace_of_each_pod_s_policy(queue: Queue, clock: VirtualClock) -> None:
+    queue.add(pod("web"))
+    item = await queue.pop()
+    waits = []
+    for _ in range(5):
+        queue.fail(item, BRISK)
+        failed = clock.now()
+        async with popping(queue) as popped:
+            while not popped.done():
+                await clock.advance(0.5)
+            item = await popped
+        waits.append(clock.now() - failed)
+    assert waits == [3, 6, 12, 20, 20]
+
+
+async def test_the_first_due_is_tried_first_whoever_was_parked_first(queue: Queue, clock: VirtualClock) -> None:
+    for name, pace in (("slow", Pace(flush_seconds=300)), ("fast", Pace(flush_seconds=40)), ("brisk", BRISK)):
+        queue.add(pod(name))
+        queue.park(await queue.pop(), frozenset(), pace)
+    turns = []
+    for _ in range(3):
+        async with popping(queue) as popped:
+            while not popped.done():
+                await clock.advance(1)
+            turns.append(((await popped).pod.name, clock.now()))
+    assert turns == [("fast", 40), ("brisk", 50), ("slow", 300)]
+
+
+async def test_a_pod_keeps_the_pace_of_its_last_attempt(queue: Queue, clock: VirtualClock) -> None:
+    queue.add(pod("web"))
+    queue.park(await queue.pop(), frozenset(), BRISK)
+    await clock.advance(50)
+    item = await queue.pop()
+    queue.park(item, frozenset())
+    assert item.pace is BRISK
+
+
+async def test_a_pod_that_comes_back_without_a_node_has_the_pace_that_it_is_given(
+    queue: Queue, clock: VirtualClock
+) -> None:
+    queue.retry(pod("web"), 2, BRISK)
+    async with popping(queue) as popped:
+        await clock.advance(5.9)
+        assert not popped.done()
+        await clock.advance(0.1)
+        assert (await popped).pod.name == "web"
+
+
+# --- attempts that are not made, and namespaces ----------------------------------------------------------------------
+
+
+async def test_an_abandoned_attempt_does_not_count_and_is_made_at_once(queue: Queue) -> None:
+    queue.add(pod("web"))
+    item = await queue.pop()
+    queue.abandon(item)
+    assert queue.part_of(uid("web")) is Part.ACTIVE
+    assert (await queue.pop()).attempts == 1
+
+
+async def test_an_abandoned_attempt_of_a_pod_that_left_or_got_gates_changes_nothing(queue: Queue) -> None:
+    for name in ("gone", "gated"):
+        queue.add(pod(name))
+    items = [await queue.pop() for _ in range(2)]
+    queue.remove(uid("gone"))
+    queue.add(pod("gated", gates=["g"]))
+    for item in items:
+        queue.abandon(item)
+    assert queue.part_of(uid("gone")) is None
+    assert queue.part_of(uid("gated")) is Part.GATED
+
+
+async def test_an_attempt_is_the_pod_s_until_the_pod_leaves_even_if_it_comes_back(queue: Queue) -> None:
+    queue.add(pod("web"))
+    item = await queue.pop()
+    assert queue.is_in_flight(item)
+    queue.remove(uid("web"))
+    queue.add(pod("web"))
+    again = await queue.pop()
+    assert (queue.is_in_flight(item), queue.is_in_flight(again)) == (False, True)
+
+
+async def test_a_changed_namespace_wakes_those_of_its_pods_whom_it_concerns(queue: Queue) -> None:
+    for name, namespace in (("one", "a"), ("two", "a"), ("one", "b")):
+        queue.add(pod(name, namespace=namespace))
+        queue.park(await queue.pop(), frozenset())
+    queue.wake_in("a", lambda pod: pod.name == "one")
+    assert queue.part_of("pod-a-one") is Part.ACTIVE
+    assert queue.part_of("pod-a-two") is queue.part_of("pod-b-one") is Part.UNSCHEDULABLE
+
+
+async def test_a_namespace_that_changes_during_the_attempt_is_not_lost(queue: Queue) -> None:
+    queue.add(pod("web"))
+    item = await queue.pop()
+    queue.wake_in("default", lambda pod: True)
+    queue.park(item, frozenset())
+    assert queue.part_of(uid("web")) is Part.ACTIVE

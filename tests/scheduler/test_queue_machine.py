@@ -1,28 +1,52 @@
 """Whatever is done to the queue in whatever order: a pod is in exactly one part, and every pod gets its turn."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.plugin import Plugin
+from berth.engine.state import State
 from berth.model import Pod, parse_pod
+from berth.policy.records import Pace
 from berth.scheduler import Queue
-from berth.scheduler.queue import FLUSH_SECONDS, Part, QueuedPod
+from berth.scheduler.faults import Faults
+from berth.scheduler.hints import Hints
+from berth.scheduler.queue import PACE, Part, QueuedPod
+from scheduler.outspoken import Outspoken, known_change
 from scheduler.virtual_clock import VirtualClock, settle
 from support.builders import make_pod
 
 NAMES = st.sampled_from("abcdef")
 EVENTS = st.frozensets(st.sampled_from([Event.POD_REMOVED, Event.NODE_ADDED, Event.NODE_TAINTS, Event.POLICY]))
+PACES = st.sampled_from([PACE, Pace(5, 60, 50), Pace(0.5, 2, 1000)])
+LONGEST_FLUSH_SECONDS = 1000
 WAKES_ON = st.frozensets(st.sampled_from([Event.POD_REMOVED, Event.NODE_ADDED, Event.NODE_TAINTS]))
+HELPFUL = (
+    Outspoken(True, Event.POD_REMOVED),
+    Outspoken(True, Event.NODE_ADDED, Event.NODE_TAINTS),
+    Outspoken(False, Event.POD_REMOVED, Event.NODE_ADDED),
+)
+PLUGINS = st.sets(st.sampled_from(HELPFUL)).map(lambda chosen: [plugin for plugin in HELPFUL if plugin in chosen])
 
 
 def make(name: str, priority: int, tolerant: bool, gated: bool) -> Pod:
     tolerations = [{"operator": "Exists"}] if tolerant else []
     return parse_pod(make_pod(name, uid=name, priority=priority, tolerations=tolerations, gates=["g"] * gated))
+
+
+def helps(change: Change, wakes_on: frozenset[Event], plugins: Sequence[Plugin]) -> bool:
+    """Whether a change helps a pod that was refused by these, in the plainest words."""
+    if Event.POLICY in change.events:
+        return True
+    if not change.events & wakes_on:
+        return False
+    unjudged = not plugins or not change.known
+    return unjudged or any(plugin.helps is True and plugin.wakes_on & change.events for plugin in plugins)
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -31,12 +55,18 @@ class QueueMachine(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.clock = VirtualClock()
         self.queue = Queue(self.clock)
+        self.queue.hints = Hints(State(), Faults())
+        self.missed: dict[str, list[Change]] = {}  # by UID, since it is in flight
         self.pods: dict[str, Pod] = {}
         self.flying: dict[str, QueuedPod] = {}
+        self.held: list[QueuedPod] = []
         self.stale: list[QueuedPod] = []  # in flight when their pods were removed
         self.placed: dict[str, QueuedPod] = {}
 
     def teardown(self) -> None:
+        for item in self.held:
+            if self.queue.resume(item):
+                self.flying[item.uid] = item
         for item in self.flying.values():
             self.queue.park(item, frozenset())
         self.flying.clear()
@@ -67,6 +97,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert item.uid in self.pods
             assert item.uid not in self.flying
             self.flying[item.uid] = item
+            self.missed[item.uid] = []
 
     def take(self) -> QueuedPod | None:
         async def attempt() -> QueuedPod | None:
@@ -81,14 +112,39 @@ class QueueMachine(RuleBasedStateMachine):
         return self.loop.run_until_complete(attempt())
 
     @precondition(lambda self: self.flying)
-    @rule(data=st.data(), wakes_on=WAKES_ON)
-    def park(self, data: st.DataObject, wakes_on: frozenset[Event]) -> None:
-        self.queue.park(self.land(data), wakes_on)
+    @rule(data=st.data(), wakes_on=WAKES_ON, pace=PACES, plugins=PLUGINS)
+    def park(self, data: st.DataObject, wakes_on: frozenset[Event], pace: Pace, plugins: list[Plugin]) -> None:
+        item = self.land(data)
+        changed, waits = item.changed, not self.pods[item.uid].gates
+        self.queue.park(item, wakes_on, pace, plugins)
+        helped = changed or any(helps(change, wakes_on, plugins) for change in self.missed[item.uid])
+        assert (item.part is Part.UNSCHEDULABLE) == (waits and not helped)
+
+    @precondition(lambda self: self.flying)
+    @rule(data=st.data(), pace=PACES)
+    def fail(self, data: st.DataObject, pace: Pace) -> None:
+        self.queue.fail(self.land(data), pace)
 
     @precondition(lambda self: self.flying)
     @rule(data=st.data())
-    def fail(self, data: st.DataObject) -> None:
-        self.queue.fail(self.land(data))
+    def abandon(self, data: st.DataObject) -> None:
+        self.queue.abandon(self.land(data))
+
+    @precondition(lambda self: self.flying)
+    @rule(data=st.data())
+    def hold(self, data: st.DataObject) -> None:
+        self.held.append(self.land(data))
+        self.queue.hold(self.held[-1])
+
+    @precondition(lambda self: self.held)
+    @rule()
+    def resume(self) -> None:
+        item = self.held.pop()
+        was_held = item.uid in self.pods and item.part is Part.HELD
+        assert self.queue.resume(item) == was_held
+        if was_held:
+            self.flying[item.uid] = item
+            self.missed[item.uid] = []
 
     @precondition(lambda self: self.flying)
     @rule(data=st.data())
@@ -114,11 +170,21 @@ class QueueMachine(RuleBasedStateMachine):
         else:
             self.queue.park(item, frozenset())
 
-    @rule(events=EVENTS)
-    def wake(self, events: frozenset[Event]) -> None:
-        self.queue.wake(events)
+    @rule(events=EVENTS, known=st.booleans())
+    def wake(self, events: frozenset[Event], known: bool) -> None:
+        change = known_change(*events) if known and events else Change(events)
+        waiting = [item for item in self.queue.items() if item.part is Part.UNSCHEDULABLE]
+        self.queue.wake([change] if known and events else events)
+        for missed in self.missed.values():
+            missed.append(change)
+        for item in waiting:
+            assert (item.part is Part.UNSCHEDULABLE) == (not helps(change, item.wakes_on, item.plugins))
 
-    @rule(seconds=st.sampled_from([0.5, 1.0, 5.0, 100.0, FLUSH_SECONDS]))
+    @rule(names=st.frozensets(NAMES))
+    def change_namespace(self, names: frozenset[str]) -> None:
+        self.queue.wake_in("default", lambda pod: pod.name in names)
+
+    @rule(seconds=st.sampled_from([0.5, 1.0, 5.0, 100.0, PACE.flush_seconds]))
     def advance(self, seconds: float) -> None:
         self.wait(self.clock.advance(seconds))
 
@@ -138,7 +204,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert {name for name in self.pods if self.queue.part_of(name) is Part.IN_FLIGHT} == set(self.flying)
 
     def every_pod_gets_its_turn(self) -> None:
-        self.wait(self.clock.advance(FLUSH_SECONDS))
+        self.wait(self.clock.advance(LONGEST_FLUSH_SECONDS))
         turns = set()
         while (item := self.take()) is not None:
             turns.add(item.uid)

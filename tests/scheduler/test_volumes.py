@@ -138,7 +138,7 @@ async def test_a_claim_that_is_deleted_while_a_pod_waits_for_it_is_told_and_trie
         )
         assert is_clean(house)
         await house.pass_time(20)
-        assert condition(house, "db")[1].endswith('persistentvolumeclaim "data" not found.')
+        assert condition(house, "db")[1].startswith('0/1 nodes are available: persistentvolumeclaim "data" not found. ')
         house.write(make_claim("data") | {"metadata": {"name": "data", "namespace": "default", "uid": "again"}})
         await house.pass_time(20)
         provision(house, "data")

@@ -165,7 +165,7 @@ async def test_a_pod_that_was_thought_gone_and_comes_back_during_a_write_is_boun
 async def test_an_attempt_that_breaks_after_room_was_taken_gives_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as house:
         with monkeypatch.context() as broken:
-            broken.setattr(VolumeBinder, "start", _break)
+            broken.setattr(VolumeBinder, "reserve", _break)
             house.write(HERE, MADE, make_claim("data"), pod_with("data", name="db"))
             await house.go()
         assert house.cache.assumed() == {}
@@ -178,7 +178,7 @@ async def test_a_report_has_only_those_look_again_who_wait_for_it(monkeypatch: p
     looks, missing = [], VolumeBinder._missing
 
     def look(binder: VolumeBinder, wait: Any) -> str | None:
-        looks.append(wait.item.pod.name)
+        looks.append(wait.uid)
         return missing(binder, wait)
 
     async with running() as house:
@@ -190,7 +190,7 @@ async def test_a_report_has_only_those_look_again_who_wait_for_it(monkeypatch: p
         await house.go()
         bind_claim(house, "c3", "made")
         await house.go()
-        assert set(looks) == {"p3"}
+        assert set(looks) == {"pod-default-p3"}
         assert house.cluster.node_of("p3") == "here"
 
 

@@ -1,6 +1,7 @@
 """Volumes while everything happens at once: late watches, lost writes, pods and claims that go."""
 
 import random
+from collections.abc import Mapping
 from functools import partial
 
 import pytest
@@ -128,10 +129,10 @@ async def test_whatever_happens_no_volume_is_given_away_twice_and_no_pod_is_boun
         world = World(house, seed)
         carry_out = house.cluster._carry_out
 
-        def check(pod: Pod, node_name: str) -> None:
+        def check(pod: Pod, node_name: str, annotations: Mapping[str, str]) -> None:
             for key in claims_of(house.cluster.objects["Pod"].get(pod.key, {"spec": {}})):
                 assert BIND_COMPLETED in world.claims[key]["metadata"]["annotations"], f"{pod.key} before {key}"
-            carry_out(pod, node_name)
+            carry_out(pod, node_name, annotations)
 
         monkeypatch.setattr(house.cluster, "_carry_out", check)
         world.populate()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -48,6 +51,29 @@ async def collect(api: Client, version: str, **parameters: str) -> Events:
     """All events until the watch ends."""
     async with asyncio.timeout(20):
         return [event async for batch in api.watch(EVERYWHERE, version, **parameters) for event in batch]
+
+
+# -- life -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_connection_that_is_accepted_while_the_server_stops_is_closed(store: Store, turns: int) -> None:
+    server = SimServer(store)
+    await server.start()
+    host, _, port = server.url.removeprefix("http://").rpartition(":")
+    clients = [socket.create_connection((host, int(port))) for _ in range(4)]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await server.stop()
+    try:
+        for client in clients:
+            client.settimeout(5)
+            with contextlib.suppress(ConnectionResetError):
+                assert client.recv(1) == b""
+    finally:
+        for client in clients:
+            client.close()
+        gc.collect()  # a transport that nobody closed is a warning here, and so an error
 
 
 # -- faults ---------------------------------------------------------------------------------------------------------

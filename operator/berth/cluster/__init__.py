@@ -2,5 +2,6 @@
 
 `api` carries requests, `credentials` says to whom and as whom. On top of them: `binder` (binds and reads pods),
 `conditions` and `events` (what users see on a pod), `statuses` (what they see on a policy), `census` (is the cache
-whole, does it hold ghosts) and `port`, which is the scheduler's Cluster port over all of these.
+whole, is it right), `drift` (what was not, and is mended) and `port`, which is the scheduler's Cluster port over all of
+these.
 """

@@ -2,19 +2,28 @@
 
 kubernetes_asyncio reads the credentials, `transport` holds the connections; the former's models and serializer are left
 alone, since decoding a pod into V1Pod costs twenty times what orjson needs.
+What cannot be sent as it is, a path that leads elsewhere or a text that is no text, is refused here as the server would
+(ApiError 400).
 
 A request ends in one of three ways: a dict, `ApiError` (the server said no) or `Unreachable` (a timeout, a cut, a TLS
 failure, half an answer, a token that cannot be read, anything else: nobody knows whether it was carried out). A 401
 reloads the credentials once and asks again, which is safe because a request that was not let in has done nothing.
+
+A request that is `fenced` ends in a fourth way where several replicas run: `NotLeading`, and nothing was sent. The
+fence is asked twice, before a connection is looked for and right before the first byte is written, also when a 401 has
+the request sent again; and it limits how long the request may take.
 
 What it does not do: retry. Whether a request may be sent twice is for the caller to know.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Protocol
 
 import aiohttp
 import orjson
@@ -22,16 +31,21 @@ import orjson
 from berth import __version__
 from berth.cluster.credentials import Credentials
 from berth.cluster.errors import ApiError, CredentialsError, Unreachable
+from berth.cluster.shallow import decode
 from berth.cluster.transport import Transport
+from berth.scheduler.ports import NotLeading
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 CONNECTIONS = 256
 CONNECT_SECONDS = 10.0
 TEXT_LIMIT = 256
+LONGEST_PATH = 2048
 # The API server names the writer of each field after what comes before the slash.
 USER_AGENT = f"berth/{__version__}"
+_PATH = re.compile(r"(/[A-Za-z0-9._:~-]+)+")
 MISCONFIGURED = (
     aiohttp.ClientConnectorDNSError,
     aiohttp.ClientSSLError,
@@ -40,6 +54,19 @@ MISCONFIGURED = (
 )
 
 _log = logging.getLogger(__name__)
+
+
+class Fence(Protocol):
+    """Who is asked before each write."""
+
+    @property
+    def request_seconds(self) -> float:
+        """The longest that a fenced request may take."""
+        ...
+
+    def check(self) -> None:
+        """Raises NotLeading."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +91,21 @@ class Api:
         self._reload_lock = asyncio.Lock()
         self._generation = 0
         self._reachable = True
+        self._answered_seconds: float | None = None
         self._renewal_failed = False
         self.on_return: Callable[[], None] = lambda: None
         """Called when an answer arrives after requests that got none."""
+        self.fence: Fence | None = None
 
     @property
     def reachable(self) -> bool:
         """Whether the last request got an answer."""
         return self._reachable
+
+    @property
+    def last_answer_seconds(self) -> float | None:
+        """How long ago a request last got an answer other than that the server has failed; None: never."""
+        return None if self._answered_seconds is None else time.monotonic() - self._answered_seconds
 
     async def open(self) -> None:
         """Load the credentials and make ready to connect; CredentialsError when that is impossible."""
@@ -89,24 +123,34 @@ class Api:
         method: str,
         path: str,
         *,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | Sequence[Any] | None = None,
         content_type: str = JSON,
         accept: str = JSON,
         query: Mapping[str, str] | None = None,
         timeout_seconds: float = 30.0,
+        fenced: bool = False,
     ) -> tuple[int, dict[str, Any]]:
-        """The status and the decoded answer; raises ApiError or Unreachable."""
-        data = None if body is None else orjson.dumps(body)
+        """The status and the decoded answer; raises ApiError or Unreachable, and NotLeading if it is fenced."""
+        _check_path(path)
+        fence = self.fence if fenced else None
+        if fence is not None:
+            timeout_seconds = min(timeout_seconds, fence.request_seconds)
+        data = None if body is None else _encode(body)
         headers = {"Accept": accept, "User-Agent": USER_AGENT}
         if data is not None:
             headers["Content-Type"] = content_type
         generation = self._generation
-        answer = await self._exchange(method, path, data, headers, query, timeout_seconds)
+        answer = await self._exchange(method, path, data, headers, query, timeout_seconds, fence)
         if answer.status == 401 and await self._renew(generation):
-            answer = await self._exchange(method, path, data, headers, query, timeout_seconds)
+            answer = await self._exchange(method, path, data, headers, query, timeout_seconds, fence)
         if answer.status >= 300:
             raise _refusal(answer)
         return answer.status, _decode(answer.raw)
+
+    def check_fence(self) -> None:
+        """Raises NotLeading where a fenced request would."""
+        if self.fence is not None:
+            self.fence.check()
 
     async def _exchange(
         self,
@@ -116,6 +160,7 @@ class Api:
         headers: dict[str, str],
         query: Mapping[str, str] | None,
         timeout_seconds: float,
+        fence: Fence | None,
     ) -> _Answer:
         transport = self._transport
         if transport is None:
@@ -125,6 +170,8 @@ class Api:
                 authorization = await self._credentials.authorization()
                 if authorization is not None:
                     headers["Authorization"] = authorization
+                if fence is not None:
+                    fence.check()
                 async with session.request(
                     method,
                     self._credentials.server + path,
@@ -134,9 +181,12 @@ class Api:
                     proxy=transport.proxy,
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS),
+                    trace_request_ctx=fence,
                 ) as response:
                     raw = await response.read()
                     answer = _Answer(response.status, response.reason or "", raw, _retry_after(response))
+        except NotLeading:
+            raise
         # Whatever it is, not only aiohttp's errors: a token file is empty while it is replaced, an exec plugin fails,
         # a session is closed under a request (RuntimeError). Nobody who asks should have to know all of these.
         except Exception as error:
@@ -146,6 +196,8 @@ class Api:
                 is_misconfigured=isinstance(error, MISCONFIGURED),
             ) from error
         self._note_reachable(True)
+        if answer.status < 500:
+            self._answered_seconds = time.monotonic()
         return answer
 
     def _note_reachable(self, reachable: bool) -> None:
@@ -181,7 +233,12 @@ class Api:
             fingerprint = self._credentials.fingerprint()
             if self._transport is not None and fingerprint == self._fingerprint:
                 return
-            fresh = Transport(self._credentials.configuration, self._connections)
+            fresh = Transport(
+                self._credentials.configuration,
+                self._connections,
+                before_sending=_ask_fence,
+                delivery_seconds=None if self.fence is None else self.fence.request_seconds,
+            )
         except (OSError, ValueError) as error:
             raise CredentialsError(f"a certificate or key cannot be used: {error}") from error
         old, self._transport, self._fingerprint = self._transport, fresh, fingerprint
@@ -189,6 +246,26 @@ class Api:
         if old is not None:
             self._retired.append(old)
             await old.retire()
+
+
+def _check_path(path: str) -> None:
+    """Paths are put together from names. A real one cannot lead elsewhere; one that could is not followed."""
+    if len(path) > LONGEST_PATH or not _PATH.fullmatch(path) or "/." in path:
+        raise ApiError(400, "BadRequest", f"{path[:TEXT_LIMIT]!a} is no path of an API server: nothing was sent")
+
+
+def _encode(body: Mapping[str, Any] | Sequence[Any]) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except TypeError as error:  # half a surrogate pair, a number beyond 64 bits
+        raise ApiError(400, "BadRequest", f"what was to be sent is not JSON, nothing was: {error}") from error
+
+
+async def _ask_fence(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+    """The connection is there and nothing is written yet."""
+    fence = context.trace_request_ctx
+    if fence is not None:
+        fence.check()
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float:
@@ -205,7 +282,7 @@ def _describe(error: BaseException, timeout_seconds: float) -> str:
 
 def _decode(raw: bytes) -> dict[str, Any]:
     try:
-        decoded = orjson.loads(raw) if raw else {}
+        decoded = decode(raw) if raw else {}
     except orjson.JSONDecodeError as error:
         raise Unreachable(f"the answer is not JSON: {error}") from error
     if not isinstance(decoded, dict):

@@ -33,19 +33,30 @@ class Binder:
     """Binds and reads pods; a request that may have been carried out is never repeated here."""
 
     def __init__(
-        self, api: Api, clock: Clock, *, client_seconds: float = CLIENT_SECONDS, server_seconds: int = SERVER_SECONDS
+        self,
+        api: Api,
+        clock: Clock,
+        *,
+        client_seconds: float = CLIENT_SECONDS,
+        server_seconds: float = SERVER_SECONDS,
     ) -> None:
         self._api = api
         self._clock = clock
         self._client_seconds = client_seconds
-        self._query = {"timeout": f"{server_seconds}s"}
+        self._query = {"timeout": f"{server_seconds:g}s"}
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind the pod of this UID; raises BindRefused or OutcomeUnknown."""
+    async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] | None = None) -> None:
+        """Bind the pod of this UID; raises BindRefused, OutcomeUnknown or NotLeading.
+
+        The API server copies the annotations of a Binding onto the pod in the same write.
+        """
+        metadata: dict[str, Any] = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+        if annotations:
+            metadata["annotations"] = dict(annotations)
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
-            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+            "metadata": metadata,
             "target": {"apiVersion": "v1", "kind": "Node", "name": node_name},
         }
         for attempt in range(1, ATTEMPTS + 1):
@@ -66,6 +77,7 @@ class Binder:
             body=binding,
             query=self._query,
             timeout_seconds=self._client_seconds,
+            fenced=True,
         )
 
     async def read_pod(self, pod: Pod) -> Mapping[str, Any] | None:

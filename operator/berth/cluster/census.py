@@ -1,33 +1,38 @@
-"""Is what the scheduler knows everything there is, and is everything it knows still there?
+"""Is what the scheduler knows everything there is, and is everything it knows still so?
 
 kopf hands over objects one by one. It neither says when a list is complete nor, after a relist, what was deleted in
 the gap. So each kind is counted: a metadata-only list of ours is compared with what has arrived.
 
-    list --> listed but not seen: missing ---(the watch delivers)---> none missing: the kind is whole
-         |                            +---(it stays silent)---> fetched one by one (`fetched`)
-         +-> seen before the list began, not listed: a ghost, removed
+    list --> listed, not seen: missing ---(the watch delivers)---> none missing: the kind is whole
+         |                         +---(it stays silent)---> read one by one: drift
+         +-> listed in a newer version than seen: on its way, or stale ---(still so after a while)---> read: drift
+         +-> seen before the list began, not listed: gone, removed ---(the watch does not say so)---> drift
 
 A kind is counted at the start, until it is whole; soon after objects were listed again (the watch was interrupted),
-when the API server comes back after an outage, when the echo of a bind is missing; and regularly. Once whole, a kind
-stays whole: later counts repair. A kind whose API is not served (404) is whole and empty, and is looked at again by
-every regular count.
+when the API server comes back after an outage, when the echo of a bind is missing, when somebody asks for it
+(`report`); and regularly. Once whole, a kind stays whole: later counts mend (`drift`). A kind whose API is not served
+(404) is whole and empty, and is looked at again by every regular count.
 
-What it does not find: a change of a known object that the watch never delivered. kopf drops a silent watch after a
-minute and resumes where it was, so changes come late rather than never.
+Whoever is about to lead asks for more (`confirm`): that the watch has shown everything that exists *now*. Nothing is
+read for that; a watch that shows nothing fails it.
+
+Placed elsewhere than we assumed, bound without our knowing, resized, finished, labelled: whatever happened to an object
+has given it a newer version, so the versions are all that has to be compared.
 """
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from berth.cluster.api import Api
+from berth.cluster.drift import GHOST, MISSING, REWOUND, STALE, Drift, Known
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.listing import Listing, Resource, list_metadata
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock
+from berth.scheduler.versions import version_number
 from berth.scheduler.waiting import wait_for_signal
 
 REGULAR_SECONDS = 300.0
@@ -35,23 +40,11 @@ SETTLE_SECONDS = 2.0
 SILENCE_SECONDS = 15.0
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 15.0
-FETCHES_AT_ONCE = 8
+LONGEST_LIST_SECONDS = 60.0
 COMPLAINT_SECONDS = 30.0
-NAMED = 5
+CONFIRM_LOOK_SECONDS = 0.02
 
 _log = logging.getLogger(__name__)
-
-
-class Known(Protocol):
-    """What the census asks and tells: the scheduler's view of a kind."""
-
-    def known(self, kind: str) -> Mapping[str, str]:
-        """UID to key of everything seen and not removed."""
-        ...
-
-    def observe(self, kind: str, body: Mapping[str, Any]) -> None: ...
-
-    def remove(self, kind: str, body: Mapping[str, Any]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -60,13 +53,16 @@ class _Count:
 
     resource: Resource
     missing: dict[str, str] = field(default_factory=dict)
+    ghosts: dict[str, str] = field(default_factory=dict)  # removed, and the watch may still say so
     gone: set[str] = field(default_factory=set)
     listing: bool = False
+    report_wanted: bool = False
     whole: bool = False
     served: bool = True
     problem: str = "not counted yet"
     listed_seconds: float = 0.0  # when an object last came from a list of the watch
     progress_seconds: float = 0.0  # when a missing object last arrived
+    heard_seconds: float = 0.0  # when anything was last heard of the kind: an object of the watch, or a list of ours
     wanted: asyncio.Event = field(default_factory=asyncio.Event)
     complete: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -94,9 +90,12 @@ class Census:
         self._counts = {resource.kind: _Count(resource) for resource in resources}
         self._tasks: list[asyncio.Task[None]] = []
         self._is_told = False
-        self.counts: Counter[str] = Counter()
+        self._gone_lately: dict[str, set[str]] | None = None  # by kind, while somebody has it confirmed
+        self._drift = Drift(api, known)
 
     def start(self) -> None:
+        for count in self._counts.values():
+            count.heard_seconds = self._clock.now()
         self._tasks = [
             asyncio.create_task(self._watch_over(count), name=f"census-{kind}") for kind, count in self._counts.items()
         ]
@@ -112,8 +111,13 @@ class Census:
     def note(self, kind: str, uid: str, *, listed: bool, removed: bool) -> None:
         """An object has arrived; `listed`: from a list of the watch, not as a change."""
         count = self._counts[kind]
-        if count.listing and removed:
-            count.gone.add(uid)
+        count.heard_seconds = self._clock.now()
+        if removed:
+            count.ghosts.pop(uid, None)
+            if count.listing:
+                count.gone.add(uid)
+            if self._gone_lately is not None:
+                self._gone_lately[kind].add(uid)
         if count.missing:
             self._note_arrival(count, uid)
         if listed and count.whole:
@@ -124,6 +128,45 @@ class Census:
         """Count this kind, or all of them, soon."""
         for count in self._counts.values() if kind is None else (self._counts[kind],):
             count.wanted.set()
+
+    async def confirm(self, seconds: float) -> bool:
+        """Whether the watch has shown everything that exists now, or shows it within so many seconds.
+
+        What is known and does not exist takes too much room, not too little: it is looked for soon, not waited for.
+        Raises ApiError or Unreachable. One at a time.
+        """
+        self._gone_lately = {kind: set() for kind in self._counts}
+        give_up_seconds = self._clock.now() + seconds
+        try:
+            work = [self._confirm(count, give_up_seconds) for count in self._counts.values()]
+            return all(await asyncio.gather(*work))
+        finally:
+            self._gone_lately = None
+            self.want()
+
+    async def _confirm(self, count: _Count, give_up_seconds: float) -> bool:
+        kind = count.resource.kind
+        listing = await list_metadata(self._api, count.resource)
+        waiting: Collection[str] = listing.objects
+        while True:
+            known, gone = self._known.known(kind), (self._gone_lately or {}).get(kind, ())
+            behind = set(self._known.behind(kind, {uid: v for uid in waiting if (v := listing.versions.get(uid))}))
+            waiting = [uid for uid in waiting if (uid in behind or uid not in known) and uid not in gone]
+            if not waiting:
+                return True
+            if self._clock.now() >= give_up_seconds:
+                text = "%s: %d of %d that exist have not been shown by the watch, as %s"
+                _log.warning(text, kind, len(waiting), len(listing.objects), listing.objects[waiting[0]])
+                return False
+            await self._clock.sleep(CONFIRM_LOOK_SECONDS)
+
+    def report(self) -> None:
+        """Count every kind soon, and say in the log what came of it, also where nothing had drifted."""
+        for kind, count in self._counts.items():
+            count.report_wanted = True
+            if not count.whole:
+                _log.info("%s: cannot be compared yet: %s", kind, count.problem)
+        self.want()
 
     # --- what can be seen of it ----------------------------------------------------------------------------------
 
@@ -136,7 +179,13 @@ class Census:
         return {kind: "ok" if count.whole else count.problem for kind, count in self._counts.items()}
 
     def statistics(self) -> dict[str, Any]:
-        return {"whole": {kind: int(count.whole) for kind, count in self._counts.items()}, **self.counts}
+        """`age_seconds`: for how long nothing has been heard of the kind, since the start at most."""
+        now = self._clock.now()
+        return {
+            "age_seconds": {kind: now - count.heard_seconds for kind, count in self._counts.items() if self._tasks},
+            "whole": {kind: int(count.whole) for kind, count in self._counts.items()},
+            "drift": {kind: dict(counts) for kind, counts in self._drift.counts.items()},
+        }
 
     def _note_arrival(self, count: _Count, uid: str) -> None:
         if count.missing.pop(uid, None) is not None:
@@ -149,7 +198,12 @@ class Census:
     async def _watch_over(self, count: _Count) -> None:
         while True:
             try:
-                await self._count(count)
+                is_report = count.report_wanted
+                listing = await self._count(count)
+                await self._judge_again(count, listing)
+                if is_report:
+                    count.report_wanted = False
+                    self._say(count, listing)
                 await self._wait_wanted(count)
             except Exception as error:
                 count.problem = f"cannot be counted: {type(error).__name__}: {error}"
@@ -159,15 +213,18 @@ class Census:
     async def _wait_wanted(self, count: _Count) -> None:
         """Until the next regular count, or until one is wanted and what arrives has calmed down."""
         await wait_for_signal(count.wanted, self._clock, self._regular_seconds)
-        if not count.wanted.is_set():
-            return
-        give_up_seconds = self._clock.now() + SILENCE_SECONDS
-        await self._clock.sleep(SETTLE_SECONDS)
+        if count.wanted.is_set():
+            await self._wait_calm(count, SETTLE_SECONDS, SILENCE_SECONDS)
+
+    async def _wait_calm(self, count: _Count, least_seconds: float, most_seconds: float) -> None:
+        """For a while, and longer while the watch is listing the kind again."""
+        give_up_seconds = self._clock.now() + most_seconds
+        await self._clock.sleep(least_seconds)
         while self._clock.now() - count.listed_seconds < SETTLE_SECONDS and self._clock.now() < give_up_seconds:
             await self._clock.sleep(SETTLE_SECONDS)
 
-    async def _count(self, count: _Count) -> None:
-        """Count one kind until nothing is missing."""
+    async def _count(self, count: _Count) -> Listing:
+        """Count one kind until nothing is missing; the list that had nothing more to say."""
         pause_seconds = FIRST_PAUSE_SECONDS
         count.progress_seconds = self._clock.now()
         while True:
@@ -178,10 +235,11 @@ class Census:
             count.progress_seconds += self._clock.now() - began_seconds
             self._compare(count, listing)
             if await self._wait_complete(count, pause_seconds):
-                return self._declare_whole(count)
+                self._declare_whole(count)
+                return listing
             pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
             if self._clock.now() - count.progress_seconds >= SILENCE_SECONDS:
-                await self._fetch_missing(count)
+                await self._read_missing(count)
 
     async def _list(self, count: _Count) -> Listing:
         """The list, however long it takes to get one."""
@@ -189,7 +247,8 @@ class Census:
         while True:
             count.gone.clear()
             count.listing = True
-            before = frozenset(self._known.known(count.resource.kind))
+            before = dict(self._known.known(count.resource.kind))
+            newest = self._known.newest(count.resource.kind)
             try:
                 listing = await list_metadata(self._api, count.resource)
             except (ApiError, Unreachable) as error:
@@ -199,6 +258,8 @@ class Census:
                     complained_seconds = self._clock.now()
                     _log.warning("%s cannot be listed, trying again: %s", count.resource.plural, error)
             else:
+                count.heard_seconds = self._clock.now()
+                self._look_for_rewinding(count, newest, listing)
                 self._remove_ghosts(count, before, listing)
                 return listing
             finally:
@@ -206,15 +267,19 @@ class Census:
             await self._clock.sleep(pause_seconds)
             pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
 
-    def _remove_ghosts(self, count: _Count, before: frozenset[str], listing: Listing) -> None:
+    def _remove_ghosts(self, count: _Count, before: dict[str, str], listing: Listing) -> None:
         kind = count.resource.kind
         known = self._known.known(kind)
-        ghosts = {uid: known[uid] for uid in before.difference(listing.objects) if uid in known}
+        ghosts = {uid: key for uid, key in before.items() if uid not in listing.objects and uid in known}
         for uid, key in ghosts.items():
             self._known.remove(kind, _stub(uid, key, listing.version))
-        if ghosts:
-            self.counts["ghosts"] += len(ghosts)
-            _log.info("%s deleted without a word from the watch, removed: %s", kind, _some(ghosts.values()))
+        count.ghosts |= ghosts
+
+    def _look_for_rewinding(self, count: _Count, newest: int, listing: Listing) -> None:
+        """A list is never older than what was seen before it began, unless the store itself is."""
+        version = version_number(listing.version)
+        if version is not None and version < newest:
+            self._drift.note(count.resource.kind, REWOUND, (f"version {version} after {newest}",))
 
     def _compare(self, count: _Count, listing: Listing) -> None:
         if count.served and not listing.is_served:
@@ -245,40 +310,33 @@ class Census:
             self._on_whole()
             self._is_told = True
 
-    # --- objects that the watch does not deliver -------------------------------------------------------------------
+    # --- drift ---------------------------------------------------------------------------------------------------
 
-    async def _fetch_missing(self, count: _Count) -> None:
-        slots = asyncio.Semaphore(FETCHES_AT_ONCE)
-        missing = dict(count.missing)
-        fetched = await asyncio.gather(*(self._fetch(count, uid, key, slots) for uid, key in missing.items()))
-        if any(fetched):
-            keys = [key for key, is_fetched in zip(missing.values(), fetched, strict=True) if is_fetched]
-            self.counts["missed"] += len(keys)
-            _log.warning("%s that the watch has not delivered, fetched: %s", count.resource.kind, _some(keys))
+    async def _judge_again(self, count: _Count, listing: Listing) -> None:
+        """What the list says otherwise may be on its way: what still differs after a while has drifted."""
+        kind = count.resource.kind
+        behind = self._known.behind(kind, listing.versions)
+        if behind or count.ghosts:
+            await self._wait_calm(count, SILENCE_SECONDS, LONGEST_LIST_SECONDS)
+            self._drift.note(kind, GHOST, count.ghosts.values())
+            count.ghosts.clear()
+            await self._drift.read(
+                count.resource,
+                STALE,
+                {uid: listing.objects[uid] for uid in behind},
+                lambda uid: bool(self._known.behind(kind, {uid: listing.versions[uid]})),
+            )
 
-    async def _fetch(self, count: _Count, uid: str, key: str, slots: asyncio.Semaphore) -> bool:
-        """Whether the object was fetched and handed over."""
-        resource = count.resource
-        async with slots:
-            if uid not in count.missing:
-                return False
-            try:
-                _, body = await self._api.request("GET", resource.object_path(key))
-            except (ApiError, Unreachable) as error:
-                _log.debug("%s %s cannot be fetched: %s", resource.kind, key, error)
-                return False
-        if uid not in count.missing or body.get("metadata", {}).get("uid") != uid:
-            return False
-        self._known.observe(resource.kind, body)
-        count.missing.pop(uid, None)
-        return True
+    def _say(self, count: _Count, listing: Listing) -> None:
+        kind = count.resource.kind
+        drift = ", ".join(f"{number} {what}" for what, number in self._drift.counts.get(kind, {}).items())
+        text = "%s: compared with the API server: %d there, %d known, drift since the start: %s"
+        _log.info(text, kind, len(listing.objects), len(self._known.known(kind)), drift or "none")
 
-
-def _some(keys: Iterable[str]) -> str:
-    """The first few, and how many more: a log line for each would be thousands after an outage."""
-    ordered = sorted(keys)
-    more = len(ordered) - NAMED
-    return ", ".join(ordered[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    async def _read_missing(self, count: _Count) -> None:
+        await self._drift.read(count.resource, MISSING, dict(count.missing), count.missing.__contains__)
+        known = self._known.known(count.resource.kind)
+        count.missing = {uid: key for uid, key in count.missing.items() if uid not in known}
 
 
 def _stub(uid: str, key: str, version: str) -> dict[str, Any]:

@@ -6,12 +6,17 @@ that a namesake is not touched. `lastTransitionTime` moves only when the status 
 such condition, or a True one, and kept otherwise. `observedGeneration` is the pod's, where its API server counts
 generations. A condition that the pod already carries is not written again.
 
+The node that a pod is nominated to, `status.nominatedNodeName`, is written here as well, in the same request where both
+are to be said. What is decided later counts; it is kept until it is written, or the pod is bound or gone.
+
 Only the latest report about a pod counts (`outbox`). A pod that is about to be bound is settled first: what waits is
 withdrawn and what is on its way is awaited, so that no late "False" overwrites the API server's "True".
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from berth.cluster.api import STRATEGIC_MERGE_PATCH, Api
 from berth.cluster.binder import pod_path
@@ -26,11 +31,19 @@ WORKERS = 16
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is to be written about one pod."""
+    """What is to be written about one pod; without a reason, no condition."""
 
     pod: Pod
-    reason: str
-    message: str
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Nomination:
+    """To this node, or to none; `written` is told the version of the pod that says so."""
+
+    node_name: str
+    written: Callable[[str], None]
 
 
 class Conditions:
@@ -41,6 +54,7 @@ class Conditions:
         self._clock = clock
         self._outbox: Outbox[Report] = Outbox("pod condition", self._write, clock, faults, workers=WORKERS)
         self._written: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._nominations: dict[str, _Nomination] = {}  # to be written
 
     def start(self) -> None:
         self._outbox.start()
@@ -50,8 +64,13 @@ class Conditions:
 
     def report(self, pod: Pod, reason: str, message: str) -> None:
         """Have the condition written, unless the pod carries it already; returns at once."""
-        if not self._is_there(pod, reason, message):
+        if pod.uid in self._nominations or not self._is_there(pod, reason, message):
             self._outbox.put(pod.uid, Report(pod, reason, message))
+
+    def nominate(self, pod: Pod, node_name: str, written: Callable[[str], None]) -> None:
+        """Have the nomination written, with the condition that waits or comes before it is written."""
+        self._nominations[pod.uid] = _Nomination(node_name, written)
+        self._outbox.put(pod.uid, self._outbox.waiting(pod.uid) or Report(pod))
 
     async def settle(self, uid: str) -> None:
         """Returns when nothing about the pod is going to be written any more."""
@@ -61,7 +80,14 @@ class Conditions:
     def forget(self, uid: str) -> None:
         """The pod is bound or gone: what waits to be written about it is no longer true."""
         self._written.pop(uid, None)
+        self._nominations.pop(uid, None)
         self._outbox.withdraw(uid)
+
+    def withdraw_all(self) -> None:
+        """Another replica reports from now on."""
+        self._nominations.clear()
+        self._written.clear()
+        self._outbox.withdraw_all()
 
     def statistics(self) -> dict[str, int]:
         return {"waiting": len(self._outbox), **self._outbox.counts}
@@ -72,6 +98,31 @@ class Conditions:
         return pod.scheduled_condition == ("False", reason, message) and ours == (reason, message)
 
     async def _write(self, uid: str, report: Report) -> None:
+        pod, nomination = report.pod, self._nominations.get(uid)
+        status: dict[str, Any] = {}
+        if report.reason:
+            status["conditions"] = [self._condition(uid, report)]
+        if nomination is not None:
+            status["nominatedNodeName"] = nomination.node_name or None
+        if not status:
+            return
+        _, body = await self._api.request(
+            "PATCH",
+            pod_path(pod.namespace, pod.name, "status"),
+            body={"metadata": {"uid": uid}, "status": status},
+            content_type=STRATEGIC_MERGE_PATCH,
+            fenced=True,
+        )
+        if nomination is not None:
+            if self._nominations.get(uid) is nomination:
+                del self._nominations[uid]
+            nomination.written(str((body.get("metadata") or {}).get("resourceVersion") or ""))
+        if report.reason:
+            self._written[uid] = (report.reason, report.message)
+            if len(self._written) > REMEMBERED:
+                self._written.popitem(last=False)
+
+    def _condition(self, uid: str, report: Report) -> dict[str, object]:
         pod = report.pod
         condition: dict[str, object] = {
             "type": "PodScheduled",
@@ -85,12 +136,4 @@ class Conditions:
         known = pod.scheduled_condition
         if uid not in self._written and (known is None or known[0] != "False"):
             condition["lastTransitionTime"] = self._clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ")
-        await self._api.request(
-            "PATCH",
-            pod_path(pod.namespace, pod.name, "status"),
-            body={"metadata": {"uid": uid}, "status": {"conditions": [condition]}},
-            content_type=STRATEGIC_MERGE_PATCH,
-        )
-        self._written[uid] = (report.reason, report.message)
-        if len(self._written) > REMEMBERED:
-            self._written.popitem(last=False)
+        return condition

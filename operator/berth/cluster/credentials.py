@@ -36,7 +36,7 @@ class Credentials:
     """The API server's address and our proof of identity, as last loaded."""
 
     def __init__(self, source: Source) -> None:
-        self._source = source
+        self.source = self._source = source
         self._configuration: Any = None
 
     async def load(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 UID_PRECONDITION = "UID in precondition"
+UID_CHANGED = "metadata.uid: Invalid value"
 
 
 class ApiError(Exception):
@@ -45,7 +46,10 @@ class ApiError(Exception):
     @property
     def object_is_gone(self) -> bool:
         """Whether no object of the UID that the request named exists: not found, or a namesake has its place."""
-        return self.status == 404 or (self.status == 409 and UID_PRECONDITION in self.message)
+        namesake = (self.status == 409 and UID_PRECONDITION in self.message) or (
+            self.status == 422 and UID_CHANGED in self.message  # what a patch with the UID of a predecessor gets
+        )
+        return self.status == 404 or namesake
 
 
 class Unreachable(Exception):

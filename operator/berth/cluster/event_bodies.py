@@ -41,10 +41,11 @@ class Record:
 
 
 def cut_note(note: str) -> str:
-    """The note within the API's limit, which counts bytes."""
-    if len(note.encode()) <= NOTE_LIMIT:
-        return note
-    return note.encode()[: NOTE_LIMIT - len(CUT)].decode(errors="ignore") + CUT
+    """The note within the API's limit, which counts bytes; half a surrogate pair in it becomes a question mark."""
+    raw = note.encode(errors="replace")
+    if len(raw) <= NOTE_LIMIT:
+        return raw.decode()
+    return raw[: NOTE_LIMIT - len(CUT)].decode(errors="ignore") + CUT
 
 
 def event_name(pod_name: str, nanoseconds: int) -> str:
@@ -53,9 +54,10 @@ def event_name(pod_name: str, nanoseconds: int) -> str:
     return name if len(name) <= NAME_LIMIT else f"{CONTROLLER}.{nanoseconds:x}"
 
 
-def controller(pod: Pod) -> str:
-    """Who reports: the pod's scheduler by its name, unless no event may carry such a name."""
-    return pod.scheduler_name if _QUALIFIED.fullmatch(pod.scheduler_name) else CONTROLLER
+def controller(pod: Pod, related: Pod | None = None) -> str:
+    """Who reports: the scheduler by its name, of the pod that the event is due to, unless no event may carry it."""
+    name = (related or pod).scheduler_name
+    return name if _QUALIFIED.fullmatch(name) else CONTROLLER
 
 
 def events_body(record: Record, instance: str) -> dict[str, Any]:
@@ -66,13 +68,14 @@ def events_body(record: Record, instance: str) -> dict[str, Any]:
         "kind": "Event",
         "metadata": {"name": record.name, "namespace": record.pod.namespace},
         "eventTime": _micro(record.first),
-        "reportingController": controller(record.pod),
+        "reportingController": controller(record.pod, event.related),
         "reportingInstance": instance,
         "type": event.type,
         "reason": event.reason,
         "action": event.action,
         "note": cut_note(event.note),
         "regarding": _reference(record.pod),
+        **_related(event),
     }
     return body | events_patch(record) if record.count > 1 else body
 
@@ -94,10 +97,11 @@ def core_body(record: Record, instance: str) -> dict[str, Any]:
         "message": cut_note(event.note),
         "type": event.type,
         "action": event.action,
-        "source": {"component": controller(record.pod)},
-        "reportingComponent": controller(record.pod),
+        "source": {"component": controller(record.pod, event.related)},
+        "reportingComponent": controller(record.pod, event.related),
         "reportingInstance": instance,
         "firstTimestamp": _second(record.first),
+        **_related(event),
         **core_patch(record),
     }
 
@@ -105,6 +109,10 @@ def core_body(record: Record, instance: str) -> dict[str, Any]:
 def core_patch(record: Record) -> dict[str, Any]:
     """How often it has happened by now, for core/v1."""
     return {"count": record.count, "lastTimestamp": _second(record.last)}
+
+
+def _related(event: PodEvent) -> dict[str, Any]:
+    return {} if event.related is None else {"related": _reference(event.related)}
 
 
 def _reference(pod: Pod) -> dict[str, str]:

@@ -20,6 +20,7 @@ from berth.cluster.delays import Delays, pause_seconds
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.event_bodies import Record, core_body, core_patch, event_name, events_body, events_patch
 from berth.model import Pod
+from berth.scheduler.about import about
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock, PodEvent
 
@@ -150,7 +151,7 @@ class EventRecorder:
                 return self._delays.add(record, pause_seconds(record.attempts, asked_seconds))
             self._give_up(record, error)
         except Exception as error:
-            self._faults.note("posting", f"an event about Pod {record.pod.namespace}/{record.pod.name}", error)
+            self._faults.note("posting", f"an event about Pod {record.pod.key}", error, **about(record.pod))
             self._give_up(record, error)
         else:
             record.written, record.written_seconds = count, self._clock.now()
@@ -168,7 +169,7 @@ class EventRecorder:
         record.written = record.count
         self.counts["failed"] += 1
         _log.debug(
-            "The event %s about pod %s/%s was given up: %s", record.name, record.pod.namespace, record.pod.name, error
+            "The event %s about pod %s was given up: %s", record.name, record.pod.key, error, extra=about(record.pod)
         )
 
     async def _write(self, record: Record) -> None:

@@ -6,7 +6,7 @@ until it arrives, a newer one takes its place, it is withdrawn, or the object tu
 
     put -> waiting -> (a worker) on its way -> written | gone | refused
               ^                       |
-              +--- due later <--------+   for ever: unreachable, 429, 5xx, not known (401)
+              +--- due later <--------+   for ever: unreachable, 429, 5xx, not known (401), behind a closed fence
                                           a few times: forbidden, a conflict, an error that nobody expected
 
 A worker never sleeps: a key that failed is put aside until it is due (`delays`), and the others go on. The number of
@@ -23,7 +23,7 @@ from typing import Generic, TypeVar
 from berth.cluster.delays import Delays, pause_seconds
 from berth.cluster.errors import ApiError, Unreachable
 from berth.scheduler.faults import Faults
-from berth.scheduler.ports import Clock
+from berth.scheduler.ports import Clock, NotLeading
 
 ATTEMPTS = 5  # of a write that is refused for a reason that somebody may mend
 MENDABLE = (403, 409)
@@ -84,12 +84,21 @@ class Outbox(Generic[Item]):
             self._active.add(key)
             self._keys.put_nowait(key)
 
+    def waiting(self, key: str) -> Item | None:
+        """What is still to be written about the key, and is not on its way."""
+        return self._latest.get(key)
+
     def withdraw(self, key: str) -> None:
         """Write nothing more about the key; a write that is on its way is not called back."""
         self._latest.pop(key, None)
         self._failures.pop(key, None)
         if key in self._writing:
             self._withdrawn.add(key)
+
+    def withdraw_all(self) -> None:
+        """Write nothing of what waits: it is for another replica to say."""
+        for key in list(self._active):
+            self.withdraw(key)
 
     async def settle(self, key: str) -> None:
         """Withdraw, and wait until nothing about the key is on its way."""
@@ -129,7 +138,7 @@ class Outbox(Generic[Item]):
         """After how many seconds to try again; None when this item is done with, one way or another."""
         try:
             await self._write(key, item)
-        except Unreachable as error:
+        except (Unreachable, NotLeading) as error:
             return self._again(key, error)
         except ApiError as error:
             return self._refused(key, error)

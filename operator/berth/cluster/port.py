@@ -4,26 +4,33 @@ One object that puts binder, conditions and events together, in the order that k
 whatever is still to be written about the pod's failures is withdrawn, or awaited if it is on its way.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from berth.cluster.api import Api
 from berth.cluster.binder import Binder
 from berth.cluster.conditions import Conditions
 from berth.cluster.events import EventRecorder
+from berth.cluster.evictions import Evictions
 from berth.cluster.volumes import VolumeWriter
 from berth.model import Claim, Pod, Volume
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock, PodEvent
 
 FLUSH_SECONDS = 5.0
+SERVER_SHARE = 0.8  # of the time that a request may take
 
 
 class KubernetesCluster:
     """Implements `berth.scheduler.ports.Cluster`."""
 
-    def __init__(self, api: Api, clock: Clock, instance: str, faults: Faults) -> None:
-        self._binder = Binder(api, clock)
+    def __init__(
+        self, api: Api, clock: Clock, instance: str, faults: Faults, *, request_seconds: float | None = None
+    ) -> None:
+        """`request_seconds`: the longest that a write may take, where there are other replicas."""
+        self._api = api
+        self._binder = Binder(api, clock) if request_seconds is None else _hasty_binder(api, clock, request_seconds)
+        self._evictions = Evictions(api, clock)
         self._volumes = VolumeWriter(api, clock)
         self._conditions = Conditions(api, clock, faults)
         self._events = EventRecorder(api, clock, instance, faults)
@@ -37,9 +44,17 @@ class KubernetesCluster:
         await self._events.flush(FLUSH_SECONDS)
         await self._conditions.stop()
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
+    async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] | None = None) -> None:
+        await self.settle(pod)
+        await self._binder.bind(pod, node_name, annotations)
+
+    async def settle(self, pod: Pod) -> None:
         await self._conditions.settle(pod.uid)
-        await self._binder.bind(pod, node_name)
+        self._api.check_fence()
+
+    def withdraw_all(self) -> None:
+        """Another replica writes from now on: nothing of what waits is written, but events of what was done here."""
+        self._conditions.withdraw_all()
 
     async def read_pod(self, pod: Pod) -> Mapping[str, Any] | None:
         return await self._binder.read_pod(pod)
@@ -49,6 +64,12 @@ class KubernetesCluster:
 
     async def select_node(self, claim: Claim, node_name: str) -> None:
         await self._volumes.select(claim, node_name)
+
+    async def evict(self, victim: Pod, preemptor: Pod, go_on: Callable[[], bool]) -> bool:
+        return await self._evictions.evict(victim, preemptor, go_on)
+
+    def nominate(self, pod: Pod, node_name: str, written: Callable[[str], None]) -> None:
+        self._conditions.nominate(pod, node_name, written)
 
     def report_condition(self, pod: Pod, reason: str, message: str) -> None:
         self._conditions.report(pod, reason, message)
@@ -62,3 +83,8 @@ class KubernetesCluster:
 
     def statistics(self) -> dict[str, dict[str, int]]:
         return {"conditions": self._conditions.statistics(), "events": self._events.statistics()}
+
+
+def _hasty_binder(api: Api, clock: Clock, seconds: float) -> Binder:
+    """Reads and binds within so many seconds, and the server gives up before we do."""
+    return Binder(api, clock, client_seconds=seconds, server_seconds=round(SERVER_SHARE * seconds, 3))

@@ -2,9 +2,11 @@
 
 A merge patch of the status subresource with the policy's latest status; retried until it arrives, given up when the
 policy is gone or the status is refused. The book hands out only what changed, so nothing is written twice and our own
-writes wake nobody.
+writes wake nobody. A field that is None is removed by the patch.
 """
 
+import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +15,7 @@ from berth.cluster.outbox import Outbox
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock
 
+LOOK_SECONDS = 0.02
 PATH = "/apis/berth.dev/v1alpha1/schedulingpolicies"
 
 
@@ -21,12 +24,18 @@ class PolicyStatuses:
 
     def __init__(self, api: Api, clock: Clock, faults: Faults) -> None:
         self._api = api
+        self._clock = clock
         self._outbox: Outbox[Mapping[str, Any]] = Outbox("policy status", self._write, clock, faults, workers=2)
 
     def start(self) -> None:
         self._outbox.start()
 
-    async def stop(self) -> None:
+    async def stop(self, limit_seconds: float = 0.0) -> None:
+        """Write what waits, within the limit, and stop writing."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit_seconds):
+                while len(self._outbox):
+                    await self._clock.sleep(LOOK_SECONDS)
         await self._outbox.stop()
 
     def put(self, statuses: Mapping[str, Mapping[str, Any]]) -> None:
@@ -34,8 +43,14 @@ class PolicyStatuses:
         for name, status in statuses.items():
             self._outbox.put(name, status)
 
+    def withdraw_all(self) -> None:
+        """Another replica reports from now on."""
+        self._outbox.withdraw_all()
+
     def statistics(self) -> dict[str, int]:
         return {"waiting": len(self._outbox), **self._outbox.counts}
 
     async def _write(self, name: str, status: Mapping[str, Any]) -> None:
-        await self._api.request("PATCH", f"{PATH}/{name}/status", body={"status": status}, content_type=MERGE_PATCH)
+        await self._api.request(
+            "PATCH", f"{PATH}/{name}/status", body={"status": status}, content_type=MERGE_PATCH, fenced=True
+        )

@@ -8,9 +8,10 @@ When certificates change, a new transport takes the place of the old one, which 
 requests on it have ended.
 """
 
+import socket
 import ssl
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,15 +20,35 @@ from yarl import URL
 
 KEEP_ALIVE_SECONDS = 30.0
 
+BeforeSending = Callable[[aiohttp.ClientSession, Any, Any], Awaitable[None]]
+
 
 class Transport:
     """An open pool of connections."""
 
-    def __init__(self, configuration: Any, connections: int) -> None:
+    def __init__(
+        self,
+        configuration: Any,
+        connections: int,
+        *,
+        before_sending: BeforeSending | None = None,
+        delivery_seconds: float | None = None,
+    ) -> None:
+        """`before_sending`: awaited for each request when it has a connection; if it raises, nothing is sent.
+
+        `delivery_seconds`: what the other side has not acknowledged by then is not sent to it any more.
+        """
         self.proxy = find_proxy(configuration)
+        trace = aiohttp.TraceConfig()
+        if before_sending is not None:
+            trace.on_request_headers_sent.append(before_sending)
         self.session = aiohttp.ClientSession(
+            trace_configs=[trace],
             connector=aiohttp.TCPConnector(
-                limit=connections, ssl=_tls(configuration), keepalive_timeout=KEEP_ALIVE_SECONDS
+                limit=connections,
+                ssl=_tls(configuration),
+                keepalive_timeout=KEEP_ALIVE_SECONDS,
+                socket_factory=None if delivery_seconds is None else _sockets(delivery_seconds),
             )
         )
         self._requests = 0
@@ -68,6 +89,19 @@ def find_proxy(configuration: Any) -> str | None:
     if server.host is None or urllib.request.proxy_bypass(server.host):
         return None
     return urllib.request.getproxies().get(server.scheme)
+
+
+def _sockets(delivery_seconds: float) -> Callable[[Any], socket.socket]:
+    """Sockets whose data the kernel does not deliver later than this: closing one does not take back what was sent,
+    and a network that comes back after a minute would carry out requests that were given up long ago."""
+
+    def make(address: Any) -> socket.socket:
+        made = socket.socket(*address[:3])
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(delivery_seconds * 1000))
+        return made
+
+    return make
 
 
 def _tls(configuration: Any) -> ssl.SSLContext:

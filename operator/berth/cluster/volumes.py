@@ -12,7 +12,7 @@ from berth.cluster.api import MERGE_PATCH, Api
 from berth.cluster.delays import pause_seconds
 from berth.cluster.errors import ApiError, Unreachable
 from berth.model import Claim, Volume
-from berth.scheduler.ports import Clock, NotWritten
+from berth.scheduler.ports import Clock, NotLeading, NotWritten
 
 CLIENT_SECONDS = 15.0
 ATTEMPTS = 5  # of a write that is turned away with 429
@@ -53,7 +53,7 @@ class VolumeWriter:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await self._api.request(
-                    "PATCH", path, body=body, content_type=MERGE_PATCH, timeout_seconds=CLIENT_SECONDS
+                    "PATCH", path, body=body, content_type=MERGE_PATCH, timeout_seconds=CLIENT_SECONDS, fenced=True
                 )
                 return
             except ApiError as error:
@@ -62,3 +62,5 @@ class VolumeWriter:
                 await self._clock.sleep(pause_seconds(attempt, error.retry_after_seconds))
             except Unreachable as error:
                 raise NotWritten(error.reason) from error
+            except NotLeading as error:
+                raise NotWritten(str(error)) from error

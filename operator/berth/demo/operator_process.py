@@ -25,7 +25,7 @@ class OperatorProcess:
     """`start` once, `stop` once."""
 
     def __init__(self, kubeconfig: Path, log: Path, seed: int) -> None:
-        self._arguments = ["run", "--standalone", f"--kubeconfig={kubeconfig}", "--http-address=", f"--seed={seed}"]
+        self._arguments = ["run", "--standalone", f"--kubeconfig={kubeconfig}", "--https-address=", f"--seed={seed}"]
         self._log = log
         self._process: asyncio.subprocess.Process | None = None
         self._stopped = False

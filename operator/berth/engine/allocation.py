@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from berth.engine.plugin import BadArgument, Query
-from berth.engine.table import MEMORY, NodeTable
-from berth.engine.verdict import Int64Column, Rows
+from berth.engine.table import EXACT, MEMORY, Floats, NodeTable
+from berth.engine.verdict import Rows
 
 MAX_RESOURCE_WEIGHT = 100
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
@@ -35,22 +36,43 @@ Share = tuple[int, int, int]
 """What one node has of a resource, what is taken of it with the pod there, and the resource's weight."""
 
 
+Column = NDArray[Any]
+"""Whole numbers: as floats where these are exact, up to a hundredfold; they divide several times faster."""
+
+
 class Load(NamedTuple):
-    """A resource on many nodes: int64[nodes] what they have and what is taken of it, and what the pod adds.
+    """A resource on many nodes: what each has and what is taken of it, and what the pod adds.
 
     `everywhere`: every node has some of it; where one has none the resource does not count. The columns may be the
     table's own: read them, never write them.
     """
 
-    have: Int64Column
-    taken: Int64Column
+    have: Column
+    taken: Column
     amount: int
     weight: int
     everywhere: bool
 
     @property
-    def divisor(self) -> Int64Column:
+    def divisor(self) -> Column:
         return self.have if self.everywhere else np.maximum(self.have, 1)
+
+    def filled(self) -> Column:
+        """What is taken with the pod there, at most what there is; a column of its own."""
+        filled: Column = self.taken + self.amount
+        return np.minimum(filled, self.have, out=filled)
+
+
+def cut_quotient(dividend: Column, divisor: Column | int) -> Column:
+    """dividend / divisor, cut to whole numbers, in place of the dividend; neither is negative.
+
+    Floats that hold whole numbers below 2**53 give what integers do: the quotient is a whole number or by 1/divisor
+    below the next, and as next * divisor is below 2**53 too, rounding does not bridge that.
+    """
+    if dividend.dtype.kind == "f":
+        np.divide(dividend, divisor, out=dividend)
+        return np.floor(dividend, out=dividend)
+    return np.floor_divide(dividend, divisor, out=dividend)
 
 
 def pod_amount(query: Query, name: str, with_defaults: bool) -> int:
@@ -75,9 +97,11 @@ def counted(
 
 def loads(table: NodeTable, rows: Rows, resources: Sequence[Counted], with_defaults: bool) -> Iterator[Load]:
     """The resources on these rows of known nodes."""
+    exact = table.exact and all(resource.amount < EXACT for resource in resources)
+    columns = table.floats if exact else table
     for resource in resources:
-        have = table.allocatable[resource.number, rows]
-        taken = _taken(table, resource, with_defaults)[rows]
+        have = columns.allocatable[resource.number, rows]
+        taken = _taken(columns, resource, with_defaults)[rows]
         yield Load(have, taken, resource.amount, resource.weight, table.is_everywhere(resource.number))
 
 
@@ -92,18 +116,20 @@ def loads_without(table: NodeTable, rows: Rows, resources: Sequence[Counted], wi
 def shares(table: NodeTable, row: int, resources: Sequence[Counted], with_defaults: bool) -> list[Share]:
     """The resources of a single row, with the pod on top; those that the node has none of are left out."""
     found = []
-    for resource in resources:
-        have = table.allocatable.item(resource.number, row)
+    have_of, taken_of = table.allocatable.item, table.used.item
+    taken_with_defaults = table.nonzero.item if with_defaults else taken_of
+    for number, amount, weight in resources:
+        have = have_of(number, row)
         if have:
-            taken = _taken(table, resource, with_defaults).item(row)
-            found.append((have, taken + resource.amount, resource.weight))
+            taken = taken_with_defaults(number, row) if number <= MEMORY else taken_of(number, row)
+            found.append((have, taken + amount, weight))
     return found
 
 
-def _taken(table: NodeTable, resource: Counted, with_defaults: bool) -> Int64Column:
-    columns = table.nonzero if with_defaults and resource.number <= MEMORY else table.used
-    column: Int64Column = columns[resource.number]
-    return column
+def _taken(table: NodeTable | Floats, resource: Counted, with_defaults: bool) -> Column:
+    columns: Column = table.nonzero if with_defaults and resource.number <= MEMORY else table.used
+    taken: Column = columns[resource.number]
+    return taken
 
 
 def parse_resources(value: Any, field: str, highest_weight: int = MAX_RESOURCE_WEIGHT) -> tuple[WeighedResource, ...]:

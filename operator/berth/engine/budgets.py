@@ -2,6 +2,8 @@
 
 A pod counts against every PodDisruptionBudget of its namespace whose selector matches it, unless the budget lists it as
 disrupted already. Pods are counted in the order of their importance; one is protected where a budget allows no more.
+What a budget allows is its status, less the pods that are being pushed out and that its status does not show yet
+(`State.disrupting`); those count no second time.
 A budget whose selector is missing or empty matches no pod, and a pod without labels matches no budget.
 """
 
@@ -28,6 +30,7 @@ class Budgets:
             budget for budget in state.objects[KIND].values() if budget.selector and budget.selector.requirements
         ]
         self._allowed = np.array([budget.disruptions_allowed for budget in self._budgets], dtype=np.int64)
+        self._keys = [f"{budget.namespace}/{budget.name}" for budget in self._budgets]
         self._by_namespace: dict[str, LabelIndex[int]] = {}
         for number, budget in enumerate(self._budgets):
             if budget.selector is not None:
@@ -46,7 +49,13 @@ class Budgets:
         Pods of one place are in the order of their importance.
         """
         found = np.zeros(len(pods), dtype=np.bool_)
-        pairs = [(index, number) for index, pod in enumerate(pods) for number in self._counting(pod)]
+        disrupting = self._state.disrupting
+        pairs = [
+            (index, number)
+            for index, pod in enumerate(pods)
+            for number in self._counting(pod)
+            if not disrupting or pod.uid not in disrupting.get(self._keys[number], ())
+        ]
         if not pairs:
             return found
         index, number = np.array(pairs, dtype=np.intp).T
@@ -54,8 +63,19 @@ class Budgets:
         order = np.argsort(together, kind="stable")
         begins = np.flatnonzero(np.diff(together[order], prepend=-1))
         before = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
-        found[index[order][before >= self._allowed[number[order]]]] = True
+        found[index[order][before >= self._allowed_now()[number[order]]]] = True
         return found
+
+    def of(self, pod: Pod) -> list[str]:
+        """The keys of the budgets that the pod counts against."""
+        return [self._keys[number] for number in self._counting(pod)]
+
+    def _allowed_now(self) -> NDArray[np.int64]:
+        disrupting = self._state.disrupting
+        if not disrupting:
+            return self._allowed
+        taken = [len(disrupting.get(key, ())) for key in self._keys]
+        return self._allowed - np.array(taken, dtype=np.int64)
 
     def _counting(self, pod: Pod) -> tuple[int, ...]:
         """The numbers of the budgets that the pod counts against; looked up once for each version of its labels."""

@@ -75,12 +75,12 @@ class RowCounts:
         """Moves the count of a row by `pods`, which may be negative."""
         self.version += 1
         for domains, version, sums in self._sums:
-            if version == self._extent.static_version and row < len(domains) and (domain := domains[row]) >= 0:
-                sums[domain] += pods
+            if version == self._extent.static_version and row < len(domains) and (domain := domains.item(row)) >= 0:
+                sums[domain] = sums.item(domain) + pods
         if self._few is None:
             if row >= len(self._column):
                 self._column = grown(self._column, 2 * row)
-            self._column[row] += pods
+            self._column[row] = self._column.item(row) + pods
             return
         self._arrays = None
         count = self._few.get(row, 0) + pods
@@ -116,6 +116,12 @@ class RowCounts:
         if len(self._column) < rows:
             self._column = grown(self._column, rows)
         return self._column[:rows]
+
+    def at(self, row: int) -> int:
+        """The count of one row."""
+        if self._few is not None:
+            return self._few.get(row, 0)
+        return self._column.item(row) if row < len(self._column) else 0
 
     def counted(self) -> tuple[Int64Column, Int64Column]:
         """The rows that count, in no order, and their counts."""
@@ -319,24 +325,22 @@ class PodCounts:
     # --- following ---------------------------------------------------------------------------------------------------
 
     def add(self, pod: Pod, row: int) -> None:
-        key = _group_key(pod)
-        group = self._groups.get(key)
+        group = self._groups.get(pod.crowd)
         if group is None:
-            group = self._groups[key] = self._found(pod)
+            group = self._groups[pod.crowd] = self._found(pod)
         group.rows[row] = group.rows.get(row, 0) + 1
         for question in group.questions:
             question.counts.add(row, 1)
 
     def discard(self, pod: Pod, row: int) -> None:
-        key = _group_key(pod)
-        group = self._groups[key]
+        group = self._groups[pod.crowd]
         for question in group.questions:
             question.counts.add(row, -1)
         group.rows[row] -= 1
         if not group.rows[row]:
             del group.rows[row]
         if not group.rows:
-            del self._groups[key]
+            del self._groups[pod.crowd]
             self._lose(group)
 
     def namespace_changed(self) -> None:
@@ -371,10 +375,6 @@ class PodCounts:
 
     def statistics(self) -> dict[str, int]:
         return {"pod_groups": len(self._groups), "pod_questions": len(self._questions)}
-
-
-def _group_key(pod: Pod) -> Hashable:
-    return pod.namespace, frozenset(pod.labels.items()), pod.deleting
 
 
 def _take_out(places: dict[str, dict[_Group, None]], namespace: str, group: _Group) -> None:

@@ -53,6 +53,11 @@ class Domains:
         """bool[size + 1]: the domains of a single node; the last is of nodes without the label, each for itself."""
         return np.append(np.bincount(self.ids[self.labelled], minlength=self.size) <= 1, True)
 
+    @cached_property
+    def each_alone(self) -> bool:
+        """Whether no two nodes share a domain."""
+        return bool(self.alone.all())
+
     def present_in(self, ids: Int64Column) -> BoolColumn:
         present = np.zeros(self.size, dtype=np.bool_)
         present[ids] = True

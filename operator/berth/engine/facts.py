@@ -1,7 +1,7 @@
 """Facts about nodes that few plugins ask for: a condition, an annotation, a limit.
 
 Like taint sets, distinct values are interned: a plugin judges each value once and takes the answer by row. A fact costs
-nothing until it is asked for; from then on it follows the nodes.
+nothing until it is asked for; from then on it follows the nodes, and a change of it moves the table's `static_version`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ class Fact:
         """The distinct values by id; an id that no node has stands for None."""
         return self._numbers.values
 
-    def set_row(self, row: int, node: Node | None) -> None:
+    def set_row(self, row: int, node: Node | None) -> bool:
+        """Whether that changes anything."""
         value = None if node is None else self.read(node)
         if value == self.values[self.ids[row]]:
-            return
+            return False
         self._numbers.release(int(self.ids[row]))
         self.ids[row] = 0 if value is None else self._numbers.use(value)
+        return True
 
 
 class NodeFacts:
@@ -52,9 +54,9 @@ class NodeFacts:
                 fact.set_row(row, node)
         return fact
 
-    def set_row(self, row: int, node: Node | None) -> None:
-        for fact in self._facts.values():
-            fact.set_row(row, node)
+    def set_row(self, row: int, node: Node | None) -> bool:
+        """Whether any of them changes."""
+        return sum(fact.set_row(row, node) for fact in self._facts.values()) > 0
 
     def grow(self, rows: int) -> None:
         for fact in self._facts.values():

@@ -1,15 +1,17 @@
 """Panel: what the plugins of a pipeline say of one kind of pod, on all nodes, kept up to date rather than asked anew.
 
 Pods of one signature get the same answers. Between two of them usually one node has changed: the one that took the
-first. So a panel keeps
+first. So a panel keeps, by position in `table.rows`,
 
-    fits      bool[nodes]    every filter lets the pod onto the node; by position in `table.rows`
-    totals    int64[nodes]   the weighted sum of the scores, NOT_FEASIBLE where it does not fit; by the nodes' names
+    fits        bool[nodes]   every filter lets the pod onto the node
+    standings   the weighted sums of the scores, but for what every node gets alike, and the highest of them
+                (standings.py); below zero by far where the pod does not fit
 
 and asks each plugin again only for what its answers hang on (plugin.py has the words):
 
     static       not at all
     node-local   for the nodes that changed; altogether when the basis moved
+    by groups    once for all nodes that score alike, when the basis moved (groups.py)
     the rest     altogether, unless the basis is as it was
 
 A score that is normalised over the feasible nodes is asked for again when these change, too.
@@ -17,57 +19,40 @@ A score that is normalised over the feasible nodes is asked for again when these
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from berth.engine.plugin import Plugin, Query
+from berth.engine.groups import Groups
+from berth.engine.kept import (
+    KeptFilter,
+    KeptLocal,
+    KeptRelative,
+    group_points,
+    is_relative,
+    knows_bounds,
+    sum_of,
+    weighted,
+)
+from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
+from berth.engine.standings import NOT_FEASIBLE, Standings
 from berth.engine.state import State
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, row_numbers
+from berth.model import Pod
 
-NOT_FEASIBLE: Final = np.iinfo(np.int64).min
 MOST_CHANGES: Final = 24  # beyond, asking about all nodes at once is faster than about each that changed
 
 Judge = Callable[[int, Plugin, Query, State, Rows], Verdicts]
 Score = Callable[[int, Plugin, Query, State, Rows], Int64Column]
 Constant = Callable[[int, Plugin, Query, State], int | None]
-Changed = list[tuple[int, int]]  # row and position of nodes that changed
+Places = dict[int, int]  # the positions of nodes, by row
+Lap = Callable[
+    [str, str], None
+]  # told which extension point is through, and with which status (kube-scheduler's words)
 
-
-@dataclass(slots=True)
-class _Filter:
-    """A filter that is not static: which nodes it lets the pod onto, None where it has nothing to say of the pod."""
-
-    index: int
-    plugin: Plugin
-    basis: Hashable | None
-    lets: BoolColumn | None
-
-
-@dataclass(slots=True)
-class _Local:
-    """A score of nothing but its node: added to the sum as it comes."""
-
-    index: int
-    plugin: Plugin
-    weight: int
-    basis: Hashable | None
-
-
-@dataclass(slots=True)
-class _Relative:
-    """A score that is normalised over the feasible nodes or hangs on others; None: it has nothing to say of the pod."""
-
-    index: int
-    plugin: Plugin
-    weight: int
-    static: bool
-    basis: Hashable | None
-    normalised: Int64Column | None
-    raw: Int64Column | None = None  # kept where the plugin knows its bounds
-    bounds: Hashable | None = None
+SUCCESS = "Success"
 
 
 class Panel:
@@ -85,284 +70,330 @@ class Panel:
         """
         self._constant = constant
         self.fits: BoolColumn
-        self.totals: Int64Column
         self.feasible = 0
         self._all_filters, self._all_scores = filters, scores
         self._judge, self._score = judge, score
 
     # --- building ----------------------------------------------------------------------------------------------------
 
-    def build(self, query: Query, state: State, verdicts: Sequence[Verdicts | None]) -> None:
-        """From a survey of all rows: each filter's verdicts, None where it was not asked."""
-        self._query = query
+    def build(self, query: Query, state: State, fits: BoolColumn, verdicts: Sequence[Verdicts | None]) -> None:
+        """From a survey of all rows: where the pod fits, and each filter's verdicts, None where it was not asked."""
+        self._query, self.signature = query, query.pod.signature
         self._table, self._rows = state.table, state.table.rows
         self._static_version, self._mark = state.table.static_version, state.table.mark
-        self._order, self._place = state.table.name_order
-        self._static_fits = np.ones(len(state.table), dtype=np.bool_)
-        self._filters: list[_Filter] = []
+        self._epoch = _epoch(state)
+        self._static_fits: BoolColumn | None = None
+        self._filters: list[KeptFilter] = []
         for index, (plugin, said) in enumerate(zip(self._all_filters, verdicts, strict=True)):
-            if plugin.static_key(query.pod) is not None:
-                if said is not None and not said.all_fit:
-                    self._static_fits &= said.fits
-            elif plugin.concerns(query.pod):
+            if not plugin.concerns(query.pod):
+                continue
+            if plugin.static_key(query.pod) is None:
                 lets = None if said is None else said.fits.copy()
-                self._filters.append(_Filter(index, plugin, plugin.filter_basis(query, state), lets))
-        self.fits = self._all_let()
-        self.feasible = int(np.count_nonzero(self.fits))
-        self._fixed = np.zeros(len(self.fits), dtype=np.int64)
-        self._local: list[_Local] = []
-        self._relative: list[_Relative] = []
+                self._filters.append(KeptFilter(index, plugin, plugin.filter_basis(query, state), lets))
+            elif said is not None and not said.all_fit:
+                self._static_fits = said.fits if self._static_fits is None else self._static_fits & said.fits
+        self.fits = fits.copy()
+        self.feasible = int(np.count_nonzero(fits))
+        self._fixed: Int64Column | None = None
+        self._grouped: KeptRelative | None = None
+        self._local: list[KeptLocal] = []
+        self._relative: list[KeptRelative] = []
         for index, (plugin, weight) in enumerate(self._all_scores):
             if plugin.concerns(query.pod):
                 self._take_in(index, plugin, weight, query, state)
-        self._settled = self._settle(query, state)
+        self._settle(query, state)
         self._add_up()
 
     def _take_in(self, index: int, plugin: Plugin, weight: int, query: Query, state: State) -> None:
         static = plugin.static_key(query.pod) is not None
-        if not _is_relative(plugin, static):
-            if not static:
-                self._local.append(_Local(index, plugin, weight, plugin.score_basis(query, state)))
-            elif plugin.pre_score(query, state):
-                said = self._score(index, plugin, query, state, self._rows)
-                self._fixed += said if weight == 1 else said * weight
-            return
-        basis = () if static else plugin.score_basis(query, state)
-        constant = self._constant(index, plugin, query, state) if static else None
-        if constant is not None:
-            self._fixed += constant * weight
-            return
-        relative = _Relative(index, plugin, weight, static, basis, None)
-        self._normalise(relative, query, state)
-        if not static or relative.normalised is not None:
-            self._relative.append(relative)
+        if is_relative(plugin, static):
+            if static and self._constant(index, plugin, query, state) is not None:
+                return
+            basis = () if static else plugin.score_basis(query, state)
+            relative = KeptRelative(index, plugin, weight, static, basis)
+            self._relate(relative, query, state)
+            if not static or relative.points is not None:
+                self._relative.append(relative)
+        elif not static:
+            self._local.append(KeptLocal(index, plugin, weight, plugin.score_basis(query, state)))
+        elif plugin.pre_score(query, state):
+            said = weighted(self._score(index, plugin, query, state, self._rows), weight)
+            self._fixed = said if self._fixed is None else self._fixed + said
 
-    def _settle(self, query: Query, state: State) -> Int64Column:
+    def _settle(self, query: Query, state: State) -> None:
         """int64[nodes]: the weighted sum of the scores that hang on nothing but their node."""
-        settled = self._fixed.copy()
+        parts = [] if self._fixed is None else [self._fixed]
         for local in self._local:
-            if local.plugin.pre_score(query, state):
+            local.speaks = local.plugin.pre_score(query, state)
+            if local.speaks:
                 said = self._score(local.index, local.plugin, query, state, self._rows)
-                settled += said if local.weight == 1 else said * local.weight
-        return settled
+                parts.append(weighted(said, local.weight))
+        self._settled = sum_of(parts, len(self.fits))
+        if self.feasible < len(self.fits):
+            np.putmask(self._settled, ~self.fits, NOT_FEASIBLE)
 
-    def _normalise(self, relative: _Relative, query: Query, state: State) -> None:
+    def _relate(self, relative: KeptRelative, query: Query, state: State) -> None:
         """Asks the plugin for all its scores."""
-        index, plugin = relative.index, relative.plugin
-        relative.normalised = relative.raw = None
-        if not plugin.pre_score(query, state):
+        index, plugin, weight = relative.index, relative.plugin, relative.weight
+        relative.groups = relative.points = relative.raw = None
+        axes = None if relative.static else plugin.axes(query, state)
+        if axes is not None:
+            relative.groups = Groups.by(axes, self._rows, self.fits)
+        if relative.groups is not None:
+            relative.points = group_points(relative.groups, plugin, weight, query, state)
+        elif not plugin.pre_score(query, state):
             return
-        if knows_bounds(plugin):
+        elif knows_bounds(plugin):
             relative.raw = self._score(index, plugin, query, state, self._rows)
             relative.bounds = self._bounds(relative)
-            relative.normalised = plugin.scale(relative.raw, relative.bounds)
+            relative.points = weighted(plugin.scale(relative.raw, relative.bounds), weight)
         elif self.feasible == len(self.fits):
-            relative.normalised = plugin.normalize(self._score(index, plugin, query, state, self._rows))
+            relative.points = weighted(plugin.normalize(self._score(index, plugin, query, state, self._rows)), weight)
         else:
-            relative.normalised = np.zeros(len(self.fits), dtype=np.int64)
-            feasible = np.flatnonzero(self.fits)
-            rows = row_numbers(self._rows)[feasible]
-            relative.normalised[feasible] = plugin.normalize(self._score(index, plugin, query, state, rows))
+            relative.points = np.zeros(len(self.fits), dtype=np.int64)
+            feasible = self.fits.nonzero()[0]
+            said = self._score(index, plugin, query, state, row_numbers(self._rows)[feasible])
+            relative.points[feasible] = weighted(plugin.normalize(said), weight)
 
-    def _bounds(self, relative: _Relative) -> Hashable | None:
+    def _bounds(self, relative: KeptRelative) -> Hashable | None:
         assert relative.raw is not None
         feasible = relative.raw if self.feasible == len(self.fits) else relative.raw[self.fits]
         return relative.plugin.bounds(feasible)
 
-    def _all_let(self) -> BoolColumn:
-        fits = self._static_fits.copy()
-        for judged in self._filters:
-            if judged.lets is not None:
-                fits &= judged.lets
-        return fits
-
     def _add_up(self) -> None:
-        totals = self._settled.copy()
+        """Ranks all nodes anew: by the groups of one score, and by what every node has of the others."""
+        levels, self._grouped = self._settled, None
         for relative in self._relative:
-            if relative.normalised is not None:
-                totals += relative.normalised if relative.weight == 1 else relative.normalised * relative.weight
-        if self.feasible < len(totals):
-            totals[~self.fits] = NOT_FEASIBLE
-        self.totals = totals[self._order]
+            if relative.groups is not None and self._grouped is None:
+                self._grouped = relative
+            elif relative.points is not None:
+                levels = levels + relative.by_position(relative.points)
+        groups = None if self._grouped is None else self._grouped.groups
+        self._standings = Standings(levels, groups, *self._table.name_order)
+
+    @property
+    def best(self) -> NDArray[np.intp]:
+        """The rows that share the highest total, in the order of their names."""
+        places = self._standings.best(None if self._grouped is None else self._grouped.points)
+        return self._table.rows_by_name.take(places)
 
     # --- keeping up --------------------------------------------------------------------------------------------------
 
-    def refresh(self, state: State) -> bool:
-        """Brings the answers up to date for another pod of the signature; False: they have to be built anew."""
+    def refresh(self, pod: Pod, state: State, lap: Lap | None = None) -> bool:
+        """Brings the answers up to date for another pod of the signature; False: they have to be built anew.
+
+        `lap` is told when the filters and when the scores are through.
+        """
         query, table = self._query, state.table
+        query.pod = pod
         query.memo.clear()
         if table is not self._table or table.static_version != self._static_version:
             return False
         rows = table.changes_since(self._mark)
         if rows is None or len(rows) > MOST_CHANGES:
             return False
+        epoch, self._epoch = self._epoch, _epoch(state)
+        still = epoch == self._epoch
         changed = self._located(rows)
         touched = dict(changed)
         anew = False
         for judged in self._filters:
-            basis = judged.plugin.filter_basis(query, state)
-            moved = basis is None or basis != judged.basis
-            if moved and not self._judge_again(judged, basis, query, state, changed, touched):
-                answer = judged.plugin.pre_filter(query, state)
-                if answer.code is not Code.FITS or answer.nodes is not None:
-                    return False
-                judged.lets, anew = None, True
-                if not answer.skip:
-                    said = self._judge(judged.index, judged.plugin, query, state, self._rows)
-                    if said.failed is not None:
-                        return False
-                    judged.lets = said.fits.copy()
-            elif not moved and judged.lets is not None and judged.plugin.node_local:
-                for row, position in changed:
-                    judged.lets[position] = judged.plugin.fits_row(query, state, row)
-            judged.basis = basis
-        other_nodes_fit = self._fit_anew() if anew else self._fit_again(touched.values())
+            if still and judged.basis is NOTHING_ELSE and not judged.plugin.node_local:
+                continue
+            said = self._judge_again(judged, query, state, changed, touched, still)
+            if said is None:
+                return False
+            anew |= said
+        if anew:
+            before, self.fits = self.fits, self._all_let()
+            self.feasible = int(np.count_nonzero(self.fits))
+            flipped: Collection[int] | None = None if not np.array_equal(before, self.fits) else ()
+        else:
+            flipped = self._fit_again(touched.values())
         if self.feasible < 2:
             return False  # nothing to choose from: a single node is taken without scoring
-        self._score_again(query, state, changed, touched, other_nodes_fit, whole=anew and other_nodes_fit)
+        if lap is not None:
+            lap("Filter", SUCCESS)
+        self._score_again(query, state, changed, touched, flipped, still)
+        if lap is not None:
+            lap("Score", SUCCESS)
         self._mark = table.mark
         return True
 
     def _judge_again(
-        self,
-        judged: _Filter,
-        basis: Hashable | None,
-        query: Query,
-        state: State,
-        changed: Changed,
-        touched: dict[int, int],
-    ) -> bool:
-        """Asks a filter about the rows that a change reaches; False: about all of them, then."""
-        rows = self._reached(judged.plugin, judged.basis, basis, query, state, changed)
-        if judged.lets is None or rows is None:
+        self, judged: KeptFilter, query: Query, state: State, changed: Places, touched: Places, still: bool
+    ) -> bool | None:
+        """Whether the filter was asked about all nodes, not only about those touched; None: no node is left to it."""
+        plugin, before = judged.plugin, judged.basis
+        rows: Places | None = changed if plugin.node_local else {}
+        if not still or before is not NOTHING_ELSE:
+            judged.basis = plugin.filter_basis(query, state)
+            if judged.basis is None or judged.basis != before:
+                rows = self._reached(judged, before, query, state, changed)
+        if rows is not None:
+            if judged.lets is not None:
+                for row, position in rows.items():
+                    touched[row] = position
+                    judged.lets[position] = plugin.fits_row(query, state, row)
             return False
-        for row, position in rows:
-            touched[row] = position
-            judged.lets[position] = judged.plugin.fits_row(query, state, row)
+        answer = plugin.pre_filter(query, state)
+        if answer.code is not Code.FITS or answer.nodes is not None:
+            return None
+        judged.lets = None
+        if not answer.skip:
+            said = self._judge(judged.index, plugin, query, state, self._rows)
+            if said.failed is not None:
+                return None
+            judged.lets = said.fits.copy()
         return True
 
     def _reached(
-        self,
-        plugin: Plugin,
-        before: Hashable | None,
-        now: Hashable | None,
-        query: Query,
-        state: State,
-        changed: Changed,
-    ) -> Changed | None:
-        if before is None or now is None:
+        self, judged: KeptFilter, before: Hashable | None, query: Query, state: State, changed: Places
+    ) -> Places | None:
+        """The nodes whose verdicts the change of the basis reaches; None: all."""
+        if judged.lets is None or before is None or judged.basis is None:
             return None
-        rows = plugin.reach(query, state, before, now, [row for row, _ in changed])
+        rows = judged.plugin.reach(query, state, before, judged.basis, list(changed))
         return None if rows is None or len(rows) > MOST_CHANGES else self._located(rows)
 
-    def _located(self, rows: Sequence[int]) -> Changed:
-        """The rows of known nodes among these, each once, with their positions."""
+    def _located(self, rows: Sequence[int]) -> Places:
+        """The rows of known nodes among these, with their positions."""
         if isinstance(self._rows, slice):
-            return [(row, row) for row in set(rows) if row < self._rows.stop]
-        found = [(row, int(np.searchsorted(self._rows, row))) for row in set(rows)]
-        return [(row, at) for row, at in found if at < len(self._rows) and self._rows[at] == row]
+            return {row: row for row in rows if row < self._rows.stop}
+        found = {row: int(np.searchsorted(self._rows, row)) for row in rows}
+        return {row: at for row, at in found.items() if at < len(self._rows) and self._rows[at] == row}
 
-    def _fit_anew(self) -> bool:
-        """Whether other nodes fit than before, after some filter was asked about all of them."""
-        before, self.fits = self.fits, self._all_let()
-        self.feasible = int(np.count_nonzero(self.fits))
-        return not np.array_equal(before, self.fits)
+    def _all_let(self) -> BoolColumn:
+        fits = np.ones(len(self.fits), dtype=np.bool_) if self._static_fits is None else self._static_fits.copy()
+        for judged in self._filters:
+            if judged.lets is not None:
+                fits &= judged.lets
+        return fits
 
-    def _fit_again(self, positions: Iterable[int]) -> bool:
-        """Whether other nodes fit than before, after filters were asked about these."""
-        other_nodes_fit = False
+    def _fit_again(self, positions: Collection[int]) -> Collection[int]:
+        """The positions at which the pod fits and did not, or did and does not; the filters were asked about these."""
+        flipped = []
         for position in positions:
-            fits = bool(self._static_fits[position])
-            for judged in self._filters:
-                if judged.lets is not None and not judged.lets[position]:
-                    fits = False
-            if fits != self.fits[position]:
+            fits = self._let(position)
+            if fits != self.fits.item(position):
                 self.fits[position] = fits
                 self.feasible += 1 if fits else -1
-                other_nodes_fit = True
-        return other_nodes_fit
+                flipped.append(position)
+        return flipped
+
+    def _let(self, position: int) -> bool:
+        for judged in self._filters:
+            if judged.lets is not None and not judged.lets.item(position):
+                return False
+        return self._static_fits is None or self._static_fits.item(position)
 
     def _score_again(
         self,
         query: Query,
         state: State,
-        changed: Changed,
-        touched: dict[int, int],
-        other_nodes_fit: bool,
-        whole: bool,
+        changed: Places,
+        touched: Places,
+        flipped: Collection[int] | None,
+        still: bool,
     ) -> None:
-        """`whole`: other totals than those of the rows touched have to be added up again."""
-        moved = False
+        """`flipped` are the positions that fit and did not, or did and do not; None: they may be many."""
+        whole = flipped is None
         for local in self._local:
-            basis = local.plugin.score_basis(query, state)
-            moved |= basis is None or basis != local.basis
-            local.basis = basis
-        if moved:
-            self._settled, whole = self._settle(query, state), True
+            if not still or local.basis is not NOTHING_ELSE:
+                basis, local.basis = local.basis, local.plugin.score_basis(query, state)
+                whole |= local.basis is None or local.basis != basis
+        if whole:
+            self._settle(query, state)
         else:
-            for row, position in changed:
+            for row, position in touched.items():
                 self._settled[position] = self._sum_of(row, position, query, state)
+        regrouped = False
         for relative in self._relative:
-            whole |= self._relate_again(relative, query, state, changed, touched, other_nodes_fit)
+            groups = relative.groups
+            if still and relative.points is None and relative.basis is NOTHING_ELSE and not relative.plugin.node_local:
+                continue
+            moved = self._relate_again(relative, query, state, changed, touched, flipped, still)
+            regrouped |= relative.groups is not groups
+            whole |= moved and (relative is not self._grouped or regrouped)
         if whole:
             self._add_up()
+            if regrouped:
+                self._standings.find_peaks()
             return
         for position in touched.values():
-            total = self._settled.item(position)
+            level, group = self._settled.item(position), 0
             for relative in self._relative:
-                if relative.normalised is not None:
-                    total += relative.normalised.item(position) * relative.weight
-            self.totals[self._place[position]] = total if self.fits[position] else NOT_FEASIBLE
+                if relative is not self._grouped:
+                    level += relative.at(position)
+                elif relative.groups is not None:
+                    group = relative.groups.of.item(position)
+            self._standings.set(position, level, group)
 
     def _sum_of(self, row: int, position: int, query: Query, state: State) -> int:
-        total: int = self._fixed.item(position)
+        if not self.fits.item(position):
+            return NOT_FEASIBLE
+        total = 0 if self._fixed is None else self._fixed.item(position)
         for local in self._local:
-            if local.plugin.pre_score(query, state):
+            if local.speaks:
                 total += local.plugin.score_row(query, state, row) * local.weight
         return total
 
     def _relate_again(
         self,
-        relative: _Relative,
+        relative: KeptRelative,
         query: Query,
         state: State,
-        changed: Changed,
-        touched: dict[int, int],
-        other_nodes_fit: bool,
+        changed: Places,
+        touched: Places,
+        flipped: Collection[int] | None,
+        still: bool,
     ) -> bool:
-        """Whether scores changed on other rows than those touched, or the plugin was asked for all of them."""
+        """Whether scores changed on other rows than those touched."""
         plugin, before = relative.plugin, relative.basis
-        relative.basis = () if relative.static else plugin.score_basis(query, state)
+        if not relative.static and not (still and before is NOTHING_ELSE):
+            relative.basis = plugin.score_basis(query, state)
         same = relative.basis is not None and relative.basis == before
-        rows: Changed | None = []
-        if not relative.static and plugin.node_local:
-            rows = changed if same else None
-        elif not same:
-            rows = self._reached(plugin, before, relative.basis, query, state, changed)
-        if same and not rows and not other_nodes_fit:
+        rows = changed if not relative.static and plugin.node_local else {}
+        if same and not rows and (relative.points is None or (flipped is not None and not flipped)):
             return False
-        if relative.raw is None or rows is None:
-            had = relative.normalised is not None
-            self._normalise(relative, query, state)
-            return had or relative.normalised is not None
-        for row, position in rows:
-            touched[row] = position
+        if relative.groups is not None and flipped is not None:
+            return self._regroup(relative, relative.groups, query, state, touched, flipped)
+        had = relative.points is not None
+        if relative.raw is None or not same:
+            self._relate(relative, query, state)
+            return had or relative.points is not None
+        for row, position in rows.items():
             relative.raw[position] = plugin.score_row(query, state, row)
         bounds, relative.bounds = relative.bounds, self._bounds(relative)
-        if bounds != relative.bounds:
-            relative.normalised = plugin.scale(relative.raw, relative.bounds)
+        if bounds == relative.bounds and not rows:
+            return False
+        relative.points = weighted(plugin.scale(relative.raw, relative.bounds), relative.weight)
+        return True
+
+    def _regroup(
+        self,
+        relative: KeptRelative,
+        groups: Groups,
+        query: Query,
+        state: State,
+        touched: Places,
+        flipped: Collection[int],
+    ) -> bool:
+        """The same for a score by groups, where few nodes may be in another group or count no more."""
+        plugin, before, settlement = relative.plugin, relative.points, groups.settlement
+        known = plugin.axes(query, state) is groups.axes
+        for row, position in touched.items():
+            fits = self.fits.item(position)
+            known = known and groups.move(row, position, fits != (position in flipped), fits)
+        if not known:
+            self._relate(relative, query, state)
             return True
-        assert relative.normalised is not None
-        for _, position in rows:
-            relative.normalised[position] = plugin.scale(relative.raw[position : position + 1], bounds)[0]
-        return False
+        if groups.by_counts and groups.settlement == settlement and not flipped:
+            return False
+        relative.points = group_points(groups, plugin, relative.weight, query, state)
+        return relative is not self._grouped and (before is None or before.tobytes() != relative.points.tobytes())
 
 
-def knows_bounds(plugin: Plugin) -> bool:
-    return type(plugin).bounds is not Plugin.bounds
-
-
-def _is_relative(plugin: Plugin, static: bool) -> bool:
-    """Whether its scores are normalised over the feasible nodes, or hang on others than their own."""
-    normalises = knows_bounds(plugin) or type(plugin).normalize is not Plugin.normalize
-    return normalises or not (static or plugin.node_local)
+def _epoch(state: State) -> int:
+    """Moves whenever an object other than a pod or a node, or the terms that pods carry, change."""
+    return state.changes + state.table.terms.version

@@ -2,8 +2,9 @@
 
     pre-filters  ->  filters, as columns  ->  feasible rows  ->  scores x weights  ->  the best  ->  tie-break
 
-A decision is a function of (state, pod, random stream): nothing is awaited, nothing outside is asked. A single feasible
-node is taken without scoring. Where none is feasible the diagnosis counts each node under the first plugin that turned
+A decision is a function of (state, pod, random stream): nothing is awaited, nothing outside is asked. What somebody
+outside has said of the nodes already is given with the pod (outside.py). A single feasible node is taken without
+scoring. Where none is feasible the diagnosis counts each node under the first plugin that turned
 it away, in the pipeline's order, and says it in the words that users of kube-scheduler know.
 
 What plugins said that hangs only on a part of the pod and on nodes' labels, taints, images and spec is kept until one
@@ -17,14 +18,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.events import ANY, Event
-from berth.engine.panel import Panel, knows_bounds
+from berth.engine.kept import knows_bounds
+from berth.engine.outside import EXTENDERS, Outside, points_of, verdicts_of
+from berth.engine.panel import SUCCESS, Lap, Panel
 from berth.engine.plugin import Plugin, Query
+from berth.engine.plugins.node_resources_fit import NodeResourcesFit
 from berth.engine.state import State
 from berth.engine.table import NodeTable
 from berth.engine.verdict import SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_count, row_numbers
@@ -33,8 +37,10 @@ from berth.model import Pod
 T = TypeVar("T")
 
 NO_NODES = "no nodes available to schedule pods"
+_FEWEST_FOUND, _LEAST_PERCENTAGE = 100, 5  # nodes that are looked for at least, where not all are
 _KEPT_ANSWERS = 128
 _KEPT_PANELS = 64
+_UNKNOWN: Any = object()
 
 
 class TieBreak(StrEnum):
@@ -45,8 +51,7 @@ class TieBreak(StrEnum):
     FIRST = "First"
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     node: str
     evaluated: int
     feasible: int
@@ -54,13 +59,23 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why no node takes the pod. `plugins` turned it away; `wakes_on` are the events that may change their minds."""
+    """Why no node takes the pod. `plugins` turned it away; `wakes_on` are the events that may change their minds.
+
+    `survey` and `query` are what it was read from, for whoever looks for pods to push out in the same step; they are
+    large, and true at that moment only.
+    """
 
     message: str
     nodes: int
     plugins: frozenset[str]
     wakes_on: frozenset[Event]
     error: bool = False
+    survey: "Survey | None" = field(default=None, compare=False, repr=False)
+    query: Query | None = field(default=None, compare=False, repr=False)
+
+    def in_words(self) -> "Diagnosis":
+        """Without what it was read from: to be kept."""
+        return replace(self, survey=None, query=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +92,8 @@ class Survey:
     """What the filters left. `fits` is bool[rows asked]; `opinions` are in the pipeline's order.
 
     `crowded` are the nodes that fit as they are, but not with the pods that are nominated to them: by position in
-    `rows`, the opinion of the filter that says so. `failed`: a filter failed on a node that none before it had refused,
-    and nothing is decided.
+    `rows`, the opinion of the filter that says so. `promised`: some opinions count with those pods themselves.
+    `failed`: a filter failed on a node that none before it had refused, and nothing is decided.
     """
 
     rows: Rows
@@ -86,6 +101,7 @@ class Survey:
     opinions: tuple[Opinion, ...]
     stopped_by: Opinion | None
     crowded: Mapping[int, Opinion] = field(default_factory=dict)
+    promised: bool = False
     failed: Diagnosis | None = None
 
 
@@ -104,62 +120,136 @@ class Pipeline:
         filters: Sequence[Plugin],
         scores: Sequence[tuple[Plugin, int]],
         tie_break: TieBreak = TieBreak.RANDOM,
+        *,
+        node_percentage: int = 100,
+        check_all: bool = False,
     ) -> None:
+        """`node_percentage`: the search for nodes that fit ends with so many of all, 0: fewer the larger the cluster.
+
+        `check_all`: a diagnosis counts what every filter says of every node, not only what the first one says.
+        """
         self.filters = tuple(filters)
         self.scores = tuple(scores)
         self.tie_break = tie_break
+        self.node_percentage = node_percentage
+        self.check_all = check_all
         self._turn = 0
+        self._search_from = 0
         self._kept: OrderedDict[tuple[str, int, Hashable], Any] = OrderedDict()
         self._kept_of: tuple[NodeTable | None, int] = (None, 0)
         self._panels: OrderedDict[Hashable, Panel] = OrderedDict()
 
-    def decide(self, pod: Pod, state: State, random: Random) -> Placement | Diagnosis:
+    def decide(
+        self, pod: Pod, state: State, random: Random, outside: Outside | None = None, lap: Lap | None = None
+    ) -> Placement | Diagnosis:
+        """`lap` is told of the end of each part, for whoever has a clock."""
         table = state.table
-        if not len(table):
+        nodes = len(table)
+        if not nodes:
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
-        panel = None if state.nominated or pod.nominated_node_name else self._panel(pod, state)
-        if panel is not None:
-            return self._place(panel.totals, table.rows_by_name, len(table), panel.feasible, table, random)
+        enough = self._enough(nodes) if outside is None else nodes
+        whole = outside is None and enough == nodes
+        if whole and not (state.nominated or pod.nominated_node_name):
+            panel = self._panel(pod, state, lap)
+            if panel is not None:
+                return self._place(panel.best, nodes, panel.feasible, table, random)
         query = Query(pod, table)
-        if pod.nominated_node_name and (kept := self._at_nominated(query, state)) is not None:
-            return kept
-        survey = self.survey(query, state)
+        if pod.nominated_node_name and (outside is None or pod.nominated_node_name in outside.allowed):
+            kept = self._at_nominated(query, state)
+            if kept is not None:
+                return kept
+        survey = self.survey(query, state, outside, lap)
         if survey.failed is not None:
             return survey.failed
         feasible = int(np.count_nonzero(survey.fits))
         if not feasible:
-            return diagnose(survey, len(table))
+            return replace(self.diagnose(survey, nodes), survey=survey, query=query)
         if feasible == 1:
             only = int(row_numbers(survey.rows)[survey.fits.argmax()])
             return Placement(table.name(only), len(survey.fits), 1)
-        if survey.rows is table.rows and not survey.crowded:
-            totals, rows = self._new_panel(query, state, survey).totals, table.rows_by_name
+        if whole and survey.rows is table.rows and not (survey.crowded or survey.promised):
+            best = self._new_panel(query, state, survey).best
         else:
-            ranking = self.rank(query, state, row_numbers(survey.rows)[survey.fits])
-            order = _by_name(ranking.rows, table)
-            totals, rows = ranking.totals[order], ranking.rows[order]
-        return self._place(totals, rows, len(survey.fits), feasible, table, random)
+            found = self._found(survey, table, enough)
+            feasible = len(found)
+            ranking = self.rank(query, state, found)
+            if outside is not None:
+                ranking = replace(ranking, totals=ranking.totals + points_of(outside, table)[found])
+            best = self.best(ranking, table)
+        if lap is not None:
+            lap("Score", SUCCESS)
+        return self._place(best, len(survey.fits), feasible, table, random)
+
+    def feasible(self, pod: Pod, state: State) -> list[str] | Diagnosis:
+        """The names of the nodes that would be scored; or why there are none."""
+        table = state.table
+        if not len(table):
+            return Diagnosis(NO_NODES, 0, frozenset(), ANY)
+        survey = self.survey(Query(pod, table), state)
+        if survey.failed is not None:
+            return survey.failed
+        if not survey.fits.any():
+            return self.diagnose(survey, len(table))
+        return [table.name(int(row)) for row in self._found(survey, table, self._enough(len(table)))]
+
+    def choices(self, query: Query, state: State) -> list[str] | Diagnosis:
+        """The nodes that the tie-break would choose from, by name; or why there are none. Every node is looked at."""
+        table = state.table
+        if not len(table):
+            return Diagnosis(NO_NODES, 0, frozenset(), ANY)
+        survey = self.survey(query, state)
+        if survey.failed is not None:
+            return survey.failed
+        rows = row_numbers(survey.rows)[survey.fits]
+        if not len(rows):
+            return self.diagnose(survey, len(table))
+        best = rows if len(rows) == 1 else self.best(self.rank(query, state, rows), table)
+        return [table.name(int(row)) for row in best]
+
+    def diagnose(self, survey: Survey, nodes: int) -> Diagnosis:
+        return diagnose(survey, nodes, check_all=self.check_all)
+
+    def _enough(self, nodes: int) -> int:
+        """How many nodes that fit end the search."""
+        if self.node_percentage == 100:
+            return nodes
+        percentage = self.node_percentage or max(50 - nodes // 125, _LEAST_PERCENTAGE)
+        return min(nodes, max(nodes * percentage // 100, _FEWEST_FOUND))
+
+    def _found(self, survey: Survey, table: NodeTable, enough: int) -> NDArray[np.intp]:
+        """The rows that fit; where there are more than enough, as many, each search going on where the last ended."""
+        rows = row_numbers(survey.rows)
+        if np.count_nonzero(survey.fits) <= enough:
+            return rows[survey.fits]
+        start = self._search_from % len(rows)
+        turned = np.roll(survey.fits, -start)
+        last = int(turned.nonzero()[0][enough - 1])
+        self._search_from = (start + last + 1) % len(rows)
+        searched = (np.arange(len(rows)) - start) % len(rows) <= last
+        return rows[survey.fits & searched]
 
     def _at_nominated(self, query: Query, state: State) -> Placement | None:
         """The node that was made free for the pod, if it fits there: no other is looked at then."""
         name = query.pod.nominated_node_name
-        row = state.table.row(name)
+        return Placement(name, 1, 1) if self._takes(query, state, name) else None
+
+    def fits_without(self, pod: Pod, state: State, node_name: str, gone: Sequence[Pod]) -> bool:
+        """Whether the node would take the pod if these pods, which are on it, were not."""
+        query = Query(pod, state.table)
+        with moved(query, state.table, remove=[(other, node_name) for other in gone]):
+            return self._takes(query, state, node_name)
+
+    def _takes(self, query: Query, state: State, node_name: str) -> bool:
+        row = state.table.row(node_name)
         opinions = [Opinion(plugin, _screened(plugin, query, state), None) for plugin in self.filters]
         if row is None or any(opinion.pre_filter.code is not Code.FITS for opinion in opinions):
-            return None
-        return Placement(name, 1, 1) if self.refusal(query, state, row, opinions) is None else None
+            return False
+        return self.refusal(query, state, row, opinions) is None
 
     def _place(
-        self,
-        totals: Int64Column,
-        rows: NDArray[np.intp],
-        evaluated: int,
-        feasible: int,
-        table: NodeTable,
-        random: Random,
+        self, best: NDArray[np.intp], evaluated: int, feasible: int, table: NodeTable, random: Random
     ) -> Placement:
         """On one of the rows that share the highest total; they are in the order of their nodes' names."""
-        best = rows[(totals == totals.max()).nonzero()[0]]
         return Placement(table.name(self._choose(best, random)), evaluated, feasible)
 
     # --- what is kept ------------------------------------------------------------------------------------------------
@@ -170,23 +260,29 @@ class Pipeline:
         if table is not state.table or version != state.table.static_version:
             self._kept.clear()
             self._kept_of = (state.table, state.table.static_version)
-        if (point, index, key) in self._kept:
-            self._kept.move_to_end((point, index, key))
-        else:
-            self._kept[point, index, key] = ask()
-            if len(self._kept) > _KEPT_ANSWERS:
-                self._kept.popitem(last=False)
-        kept: T = self._kept[point, index, key]
-        return kept
+        question = (point, index, key)
+        kept: T = self._kept.get(question, _UNKNOWN)
+        if kept is not _UNKNOWN:
+            self._kept.move_to_end(question)
+            return kept
+        said = self._kept[question] = ask()
+        if len(self._kept) > _KEPT_ANSWERS:
+            self._kept.popitem(last=False)
+        return said
 
-    def _panel(self, pod: Pod, state: State) -> Panel | None:
+    def _panel(self, pod: Pod, state: State, lap: Lap | None) -> Panel | None:
         """The panel of the pod's signature, if there is one and it knows a choice of nodes."""
-        signature = pod.signature
-        panel = self._panels.get(signature)
+        panel = self._panels.get(pod.signature)
         if panel is None:
             return None
-        if not panel.refresh(state):
-            del self._panels[signature]
+        signature = panel.signature  # the very key: looked up without comparing signatures part by part again
+        fresh = False
+        try:
+            fresh = panel.refresh(pod, state, lap)
+        finally:
+            if not fresh:
+                del self._panels[signature]  # nor is it kept where a plugin fails half-way
+        if not fresh:
             return None
         self._panels.move_to_end(signature)
         return panel
@@ -195,20 +291,22 @@ class Pipeline:
         """Kept unless a filter failed on some node: that ends an attempt once no filter before it refuses the node."""
         panel = Panel(self.filters, self.scores, self._judged, self._scored, self._constant)
         verdicts = [opinion.verdicts for opinion in survey.opinions]
-        panel.build(query, state, verdicts)
+        panel.build(query, state, survey.fits, verdicts)
         if all(said is None or said.failed is None for said in verdicts):
-            self._panels[query.pod.signature] = panel
+            self._panels[panel.signature] = panel
             if len(self._panels) > _KEPT_PANELS:
                 self._panels.popitem(last=False)
         return panel
 
     # --- filters -----------------------------------------------------------------------------------------------------
 
-    def survey(self, query: Query, state: State) -> Survey:
+    def survey(self, query: Query, state: State, outside: Outside | None = None, lap: Lap | None = None) -> Survey:
         screened = [(plugin, _screened(plugin, query, state)) for plugin in self.filters]
         refusals = [Opinion(plugin, answer, None) for plugin, answer in screened if answer.code is not Code.FITS]
         if refusals:
-            return _stopped(screened, refusals, state.table)
+            return _stopped(screened, refusals, state.table, lap)
+        if lap is not None:
+            lap("PreFilter", SUCCESS)
         rows = _narrowed(state.table, screened)
         fits = np.ones(row_count(rows), dtype=np.bool_)
         opinions = []
@@ -221,8 +319,16 @@ class Pipeline:
                 if not verdicts.all_fit:
                     fits &= verdicts.fits
             opinions.append(Opinion(plugin, answer, verdicts))
+        if outside is not None:
+            said = verdicts_of(outside, state.table, rows, fits)
+            fits &= said.fits
+            opinions.append(Opinion(EXTENDERS, SKIP, said))  # skipped where pods are moved: they cannot be asked again
         survey = Survey(rows, fits, tuple(opinions), None, failed=failed)
-        return self._with_nominated(query, state, survey) if state.nominated else survey
+        if state.nominated:
+            survey = self._with_nominated(query, state, survey)
+        if lap is not None:
+            lap("Filter", SUCCESS if failed is None else Code.ERROR.kubernetes_name)
+        return survey
 
     def _judged(self, index: int, plugin: Plugin, query: Query, state: State, rows: Rows) -> Verdicts:
         key = plugin.static_key(query.pod)
@@ -231,11 +337,15 @@ class Pipeline:
         return self._keep("filter", index, key, state, lambda: plugin.filter(query, state, rows))
 
     # Pods that are nominated to a node, of at least this pod's priority, count as if they were there; as they may never
-    # come, a node must fit with them and without.
+    # come, a node must fit with them and without. Where the filters read nothing of pods but the resources that they
+    # use, a pod that fits with them fits without, and all nodes are asked about at once.
 
     def _with_nominated(self, query: Query, state: State, survey: Survey) -> Survey:
-        crowded: dict[int, Opinion] = {}
         rows = row_numbers(survey.rows)
+        asked = [opinion for opinion in survey.opinions if opinion.verdicts is not None and not opinion.pre_filter.skip]
+        if all(reads_resources(opinion) or not opinion.plugin.reads_pods for opinion in asked):
+            return _with_promised(query, state, survey, rows)
+        crowded: dict[int, Opinion] = {}
         for name in state.nominated:
             row = state.table.row(name)
             position = int(np.searchsorted(rows, row)) if row is not None else len(rows)
@@ -310,8 +420,9 @@ class Pipeline:
 
     def best(self, ranking: Ranking, table: NodeTable) -> NDArray[np.intp]:
         """The rows that share the highest total, in the order of their names."""
-        rows: NDArray[np.intp] = ranking.rows[ranking.totals == ranking.totals.max()]
-        return rows[_by_name(rows, table)]
+        among = np.zeros(table.capacity, dtype=np.bool_)
+        among[ranking.rows[ranking.totals == ranking.totals.max()]] = True
+        return table.rows_by_name[among[table.rows_by_name]]
 
     def _choose(self, best: NDArray[np.intp], random: Random) -> int:
         if self.tie_break is TieBreak.FIRST or len(best) == 1:
@@ -322,22 +433,46 @@ class Pipeline:
         return int(best[(self._turn - 1) % len(best)])
 
 
-def _by_name(rows: NDArray[np.intp], table: NodeTable) -> NDArray[np.intp]:
-    """The order that puts these rows of known nodes into the order of their names."""
-    ranks = np.zeros(table.capacity, dtype=np.intp)
-    ranks[table.rows_by_name] = np.arange(len(table))
-    return np.argsort(ranks[rows])
+def reads_resources(opinion: Opinion) -> bool:
+    """Of the pods on a node the filter reads what they use, and nothing else."""
+    return isinstance(opinion.plugin, NodeResourcesFit)
+
+
+def _with_promised(query: Query, state: State, survey: Survey, rows: NDArray[np.intp]) -> Survey:
+    """The survey with the room taken that is promised; the table's `free` is lent for the question."""
+    promised = state.guests.promised(query.pod)
+    if promised is None or not len(rows):
+        return survey
+    position = np.minimum(np.searchsorted(rows, promised.rows), len(rows) - 1)
+    there = rows[position] == promised.rows
+    at, amounts, position = promised.rows[there], promised.amounts[:, there], position[there]
+    opinions, free = list(survey.opinions), state.table.free
+    lent = free[:, at]
+    try:
+        free[:, at] -= amounts
+        for index, opinion in enumerate(opinions):
+            if opinion.verdicts is not None and reads_resources(opinion):
+                seen = opinion.plugin.filter(query, state, at)
+                opinions[index] = replace(opinion, verdicts=opinion.verdicts.laid_over(position, seen))
+                survey.fits[position] &= seen.fits
+    finally:
+        free[:, at] = lent
+    return replace(survey, opinions=tuple(opinions), promised=True)
 
 
 def _screened(plugin: Plugin, query: Query, state: State) -> PreFilter:
     return plugin.pre_filter(query, state) if plugin.concerns(query.pod) else SKIP
 
 
-def _stopped(screened: Sequence[tuple[Plugin, PreFilter]], refusals: Sequence[Opinion], table: NodeTable) -> Survey:
+def _stopped(
+    screened: Sequence[tuple[Plugin, PreFilter]], refusals: Sequence[Opinion], table: NodeTable, lap: Lap | None
+) -> Survey:
     """No node takes the pod. What nothing can mend is said first; of what pods that leave may mend, the last."""
     hopeless = (opinion for opinion in refusals if opinion.pre_filter.code is not Code.UNSCHEDULABLE)
     stopped_by = next(hopeless, refusals[-1])
     opinions = tuple(Opinion(plugin, answer, None) for plugin, answer in screened)
+    if lap is not None:
+        lap("PreFilter", stopped_by.pre_filter.code.kubernetes_name)
     return Survey(table.rows, np.zeros(len(table), np.bool_), opinions, stopped_by)
 
 
@@ -381,15 +516,15 @@ def _narrowed(table: NodeTable, screened: Sequence[tuple[Plugin, PreFilter]]) ->
 # --- diagnosis -------------------------------------------------------------------------------------------------------
 
 
-def diagnose(survey: Survey, nodes: int) -> Diagnosis:
-    """Why a survey without a feasible node has none."""
+def diagnose(survey: Survey, nodes: int, *, check_all: bool = False) -> Diagnosis:
+    """Why a survey without a feasible node has none; `check_all`: with what every filter says of every node."""
     head = f"0/{nodes} nodes are available:"
     if survey.stopped_by is not None:
         stop = survey.stopped_by
         message = f"{head} {', '.join(stop.pre_filter.reasons)}."
         error = stop.pre_filter.code is Code.ERROR
         return Diagnosis(message, nodes, frozenset([stop.plugin.name]), stop.plugin.wakes_on, error)
-    counts, plugins = first_refusals(survey)
+    counts, plugins = refusals(survey, every=check_all)
     narrowing = [o.plugin for o in survey.opinions if o.pre_filter.nodes is not None]
     left_out = nodes - len(survey.fits)
     if left_out:
@@ -413,8 +548,11 @@ def _failure(plugin: Plugin, verdicts: Verdicts, left: BoolColumn) -> Diagnosis 
     return Diagnosis(message, len(left), frozenset([plugin.name]), plugin.wakes_on, error=True)
 
 
-def first_refusals(survey: Survey) -> tuple[Counter[str], list[Plugin]]:
-    """How often each reason refused a node that no earlier plugin had refused, and the plugins that gave them."""
+def refusals(survey: Survey, *, every: bool = False) -> tuple[Counter[str], list[Plugin]]:
+    """How often each reason refused a node, and the plugins that gave them.
+
+    A node counts under the first plugin that refuses it, or, with `every`, under each that does.
+    """
     counts: Counter[str] = Counter()
     plugins: list[Plugin] = []
     left = np.ones(len(survey.fits), dtype=np.bool_)
@@ -429,7 +567,8 @@ def first_refusals(survey: Survey) -> tuple[Counter[str], list[Plugin]]:
         refused = left & (opinion.verdicts.codes != Code.FITS)
         if not refused.any():
             continue
-        left &= ~refused
+        if not every:
+            left &= ~refused
         plugins.append(opinion.plugin)
         for cause, times in zip(*np.unique(opinion.verdicts.causes[refused], return_counts=True), strict=True):
             for reason in opinion.verdicts.describe(int(cause)):

@@ -8,6 +8,7 @@ nothing that it is given, and answers alike when asked alike. It never raises fo
     pre_score(query, state)         False: nothing to say of this pod, every node scores 0
     score(query, state, rows)       a number for each row, any scale
     normalize(scores)               the same on 0..100, over the feasible nodes
+    hint(query, state, change)      may the change have made it let a pod onto a node that it refused before?
 
 What its answers hang on decides how long they are kept:
 
@@ -17,28 +18,35 @@ What its answers hang on decides how long they are kept:
                   leaving other nodes out does not change it
     basis         everything else that they hang on besides the pod's signature; answers given at an equal basis are
                   still right for the next pod of that signature, but for the nodes that changed (node_local), or
-                  altogether (not node_local). None: they must be asked for anew
-    reach         how far a change on one node goes, where a plugin is not node_local but nearly so
+                  altogether (not node_local). None: they must be asked for anew. NOTHING_ELSE: there is nothing, and
+                  will not be until an object that is neither pod nor node changes, or the terms that pods carry
+    axes          what nodes have to be alike in to score alike, where that is little: the score is asked for once a
+                  group of them (groups.py), for all nodes at once
+    reach         how far a change on one node goes, where a filter is not node_local but nearly so
     reads_pods    pods that come to a node or leave it can change the verdict on it; where it is node_local, pods that
                   leave never make it refuse a node that it let the pod onto
     watched       the nodes with pods on them that can change the verdict on them, where the plugin knows
+
+What it may do about a pod after the decision, until it is bound, is another contract (stages.py).
 
 Pods are moved tentatively (nominated pods, preemption) by moving them in the table and asking again, so a filter reads
 the table anew each time; what it prepared for a decision belongs into `query.memo`, which is emptied by such a move.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.groups import Axis, Groups
 from berth.engine.state import State
 from berth.engine.table import NodeTable
-from berth.engine.verdict import PROCEED, BoolColumn, Int64Column, PreFilter, Rows, Verdicts
+from berth.engine.verdict import PROCEED, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts
 from berth.model import Pod
 
 MAX_SCORE = 100
+NOTHING_ELSE: Final[Hashable] = object()
 
 
 class BadArgument(ValueError):
@@ -47,6 +55,15 @@ class BadArgument(ValueError):
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}" if field else problem)
         self.field = field
+        self.problem = problem
+
+
+class PluginFailed(Exception):
+    """A plugin raised, or answered with something that is no answer; nothing is decided."""
+
+    def __init__(self, plugin: str, problem: str) -> None:
+        super().__init__(f"plugin {plugin} failed: {problem}")
+        self.plugin = plugin
         self.problem = problem
 
 
@@ -106,7 +123,7 @@ class Plugin:
     def reach(
         self, query: Query, state: State, before: Hashable, now: Hashable, rows: Sequence[int]
     ) -> Sequence[int] | None:
-        """The rows whose answers may be others at the basis `now` than `before`, where pods came to or left `rows`.
+        """The rows whose verdicts may be others at the basis `now` than `before`, where pods came to or left `rows`.
 
         For plugins that are not node_local; None: any row's.
         """
@@ -122,6 +139,26 @@ class Plugin:
         """`filter` of a single row, for plugins that are asked again and again about a row that changed."""
         return bool(self.filter(query, state, np.array([row], dtype=np.intp)).codes[0] == 0)
 
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        """False: the change, one of those that it wakes on, lets the pod onto no node where the plugin refused it.
+
+        Asked after the change, perhaps after others too: what it says of the cluster as it is now, or of the records
+        before and after, is right whenever it is asked. What it looks at is what makes it let a pod pass; True where
+        that takes longer than an attempt.
+        """
+        return True
+
+    def hint_key(self, pod: Pod) -> Hashable:
+        """What of a pod its hints hang on: pods of one key get one answer."""
+        key = self.static_key(pod)
+        whole = pod.signature if key is None else key
+        return (whole, pod.priority, pod.preemption_policy) if self.reads_pods else whole
+
+    def fits_without(self, query: Query, state: State, row: int, pods: Sequence[Pod]) -> bool:
+        """Whether it may let the pod onto the row, where it refuses it, once these pods are gone from there."""
+        verdicts = self.filter(query, state, np.array([row], dtype=np.intp))
+        return bool(verdicts.codes[0] == Code.UNSCHEDULABLE)
+
     def pre_score(self, query: Query, state: State) -> bool:
         return True
 
@@ -132,6 +169,14 @@ class Plugin:
         """`score` of a single row."""
         return int(self.score(query, state, np.array([row], dtype=np.intp))[0])
 
+    def axes(self, query: Query, state: State) -> Sequence[Axis] | None:
+        """The same object as long as nothing but counts changes; None: nodes score each for itself, or not at all."""
+        return None
+
+    def score_groups(self, query: Query, state: State, groups: Groups) -> Int64Column:
+        """int64[groups.shape]: `score` of the nodes of each group, by `axes`, over all nodes that fit."""
+        raise NotImplementedError(f"{self.name} does not score by groups")
+
     def bounds(self, scores: Int64Column) -> Hashable | None:
         """What of all the scores the normalised ones hang on; None: on each of them.
 
@@ -141,6 +186,10 @@ class Plugin:
 
     def scale(self, scores: Int64Column, bounds: Any) -> Int64Column:
         raise NotImplementedError(f"{self.name} has no bounds")
+
+    def take_failures(self) -> tuple[int, str]:
+        """How often it could not judge a node since it was last asked, and what was wrong the last time."""
+        return 0, ""
 
     def normalize(self, scores: Int64Column) -> Int64Column:
         bounds = self.bounds(scores)

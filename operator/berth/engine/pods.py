@@ -6,6 +6,7 @@ started    int64[slots]              seconds, of status.startTime; the latest th
 usage      int64[resources, slots]   as in the table's `used`, so the sum over a row's pods is its column there
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
@@ -27,6 +28,7 @@ class PodColumns:
         self.priority: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
         self.started: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
         self.usage: NDArray[np.int64] = np.zeros((resources, _FIRST_SLOTS), dtype=np.int64)
+        self.priorities: Counter[int] = Counter()  # how many pods have each
         self._records: list[Pod | None] = []
         self._slot_of: dict[str, int] = {}
         self._free: list[int] = []
@@ -38,12 +40,17 @@ class PodColumns:
         self._slot_of[pod.uid] = slot
         self.row[slot] = row
         self.priority[slot] = pod.priority
+        self.priorities[pod.priority] += 1
         self.started[slot] = started(pod.start_time)
         for resource, amount in usage.items():
             self.usage[resource, slot] = amount
 
     def remove(self, uid: str) -> None:
         slot = self._slot_of.pop(uid)
+        priority = self.record(slot).priority
+        self.priorities[priority] -= 1
+        if not self.priorities[priority]:
+            del self.priorities[priority]
         self._records[slot] = None
         self.row[slot] = -1
         self.usage[:, slot] = 0

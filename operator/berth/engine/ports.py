@@ -8,6 +8,13 @@ from berth.model import HostPort
 EVERY_ADDRESS = "0.0.0.0"
 
 
+def clash(one: HostPort, other: HostPort) -> bool:
+    """Whether no node can hold both: same protocol and number, and one address or every."""
+    if (one.protocol, one.port) != (other.protocol, other.port):
+        return False
+    return one.ip == other.ip or EVERY_ADDRESS in (one.ip, other.ip)
+
+
 class PortIndex:
     """Row counts by (protocol, port) and address; what nobody holds any more is forgotten."""
 

@@ -34,3 +34,6 @@ class PreFilterOnly(Plugin):
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         nodes = row_count(rows)
         return Verdicts(np.zeros(nodes, dtype=np.int8), np.zeros(nodes, dtype=np.int64), lambda cause: ())
+
+    def take_failures(self) -> tuple[int, str]:
+        return self._plugin.take_failures()

@@ -67,6 +67,13 @@ class Preemption:
         self, pipeline: Pipeline, query: Query, survey: Survey, state: State, random: Random
     ) -> Nomination | NoNomination:
         """For a pod whose survey has no feasible node."""
+        found = self.find(pipeline, query, survey, state, random)
+        return found if isinstance(found, NoNomination) else choose(found, random)
+
+    def find(
+        self, pipeline: Pipeline, query: Query, survey: Survey, state: State, random: Random
+    ) -> list[Candidate] | NoNomination:
+        """The nodes that victims would make room on, as many as are looked for; at least one."""
         refusal = ineligible(query.pod, survey, state)
         if refusal is not None:
             return NoNomination(f"preemption: {refusal}")
@@ -79,8 +86,7 @@ class Preemption:
             return NoNomination(f"preemption: {_joined(search.victims.errors)}", error=True)
         if not search.found:
             return _hopeless(state, len(potential), search.victims.reasons())
-        best = cheapest(search.found)
-        return best[random.randrange(len(best)) if len(best) > 1 else 0]
+        return search.found
 
     def candidates(self, pipeline: Pipeline, query: Query, survey: Survey, state: State) -> list[Candidate]:
         """Every node that victims would make room on, however many there are; none where the pod is not eligible."""
@@ -127,6 +133,12 @@ def ineligible(pod: Pod, survey: Survey, state: State) -> str | None:
     others = state.table.pods_on(pod.nominated_node_name).values()
     leaving = any(other.deleting and other.preempted and other.priority < pod.priority for other in others)
     return VICTIMS_LEAVE if leaving else None
+
+
+def choose(candidates: Sequence[Candidate], random: Random) -> Nomination:
+    """One of the cheapest."""
+    best = cheapest(candidates)
+    return best[random.randrange(len(best)) if len(best) > 1 else 0]
 
 
 def cheapest(candidates: Sequence[Candidate]) -> list[Nomination]:

@@ -1,9 +1,17 @@
-"""Every plugin by the name that kube-scheduler gives it, and how one is made from its arguments."""
+"""Every plugin by its name, and how one is made from its arguments.
 
-from collections.abc import Mapping
+`OWN_PLUGINS` are under the names that kube-scheduler gives them; `PLUGINS` has those that installed packages bring as
+well (installed.py), and imports one of these when it is looked up.
+"""
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any, Literal
 
+from berth.engine.answers import in_words
+from berth.engine.installed import InstalledPlugins, Unusable
 from berth.engine.legacy import OLD_PLUGINS
+from berth.engine.legacy.aliases import ALIASES
 from berth.engine.plugin import BadArgument, Plugin
 from berth.engine.plugins.dynamic_resources import DynamicResources
 from berth.engine.plugins.image_locality import ImageLocality
@@ -21,6 +29,7 @@ from berth.engine.plugins.taint_toleration import TaintToleration
 from berth.engine.plugins.volume_binding import VolumeBinding
 from berth.engine.plugins.volume_restrictions import VolumeRestrictions
 from berth.engine.plugins.volume_zone import VolumeZone
+from berth.engine.stages import takes_part
 
 _TODAYS: tuple[type[Plugin], ...] = (
     NodeUnschedulable,
@@ -41,16 +50,68 @@ _TODAYS: tuple[type[Plugin], ...] = (
     NodeDeclaredFeatures,
 )
 
-PLUGINS: Mapping[str, type[Plugin]] = {plugin.name: plugin for plugin in (*_TODAYS, *OLD_PLUGINS)}
+OWN_PLUGINS: Mapping[str, type[Plugin]] = {plugin.name: plugin for plugin in (*_TODAYS, *OLD_PLUGINS)}
+
+
+class _Plugins(Mapping[str, type[Plugin]]):
+    """Berth's own first, whose names and old names nobody else can have."""
+
+    def __init__(self) -> None:
+        self._installed = InstalledPlugins(taken={*OWN_PLUGINS, *ALIASES["filter"], *ALIASES["score"]})
+
+    def __getitem__(self, name: str) -> type[Plugin]:
+        """Raises UnknownPlugin, or UnusablePlugin where a package brings one that cannot be used."""
+        own = OWN_PLUGINS.get(name)
+        if own is not None:
+            return own
+        try:
+            found = self._installed.find(name)
+        except Unusable as error:
+            raise UnusablePlugin(name, str(error)) from error
+        if found is None:
+            raise UnknownPlugin(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in OWN_PLUGINS or name in self._installed.names()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from OWN_PLUGINS
+        yield from self._installed.names()
+
+    def __len__(self) -> int:
+        return len(OWN_PLUGINS) + len(self._installed.names())
+
+
+PLUGINS: Mapping[str, type[Plugin]] = _Plugins()
 
 
 class UnknownPlugin(KeyError):
+    """`problem` ends a sentence about the field that has the name."""
+
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name
+        self.problem = f'"{name}" is not a plugin'
 
     def __str__(self) -> str:
         return f"no plugin is called {self.name!r}; known are {', '.join(sorted(PLUGINS))}"
+
+
+class UnusablePlugin(UnknownPlugin):
+    """A package brings the plugin, and something is wrong with it."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(name)
+        self.problem = f'"{name}" cannot be used: {problem}'
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+def serves(kind: type[Plugin], point: Literal["filter", "score"]) -> bool:
+    """Whether a policy may have it among its predicates, where those that only take part in stages are too."""
+    return kind.filters or takes_part(kind) if point == "filter" else kind.scores
 
 
 def make_plugin(
@@ -60,12 +121,22 @@ def make_plugin(
 
     `called` is the name that it answers to, where a policy has several of one kind.
     """
-    kind = PLUGINS.get(name)
-    if kind is None:
-        raise UnknownPlugin(name)
-    if not (kind.filters if point == "filter" else kind.scores):
+    kind = PLUGINS[name]
+    if not serves(kind, point):
         raise BadArgument("", f"{name} does not {point} nodes")
-    plugin = kind(args)
+    plugin = kind(args) if name in OWN_PLUGINS else _made_with_care(kind, args)
     if called is not None:
         plugin.name = called
     return plugin
+
+
+def _made_with_care(kind: type[Plugin], args: Mapping[str, Any]) -> Plugin:
+    """From arguments of its own, which it may keep and change."""
+    try:
+        return kind(deepcopy(dict(args)))
+    except BadArgument:
+        raise
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # of whatever kind: somebody else wrote it
+        raise BadArgument("", f"{kind.name} cannot be made from these: {in_words(error)}") from error

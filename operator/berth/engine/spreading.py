@@ -55,6 +55,25 @@ class Nodes:
         return ~refused_sets(self._table, self._pod)[self._table.taint_sets]
 
 
+class Ground(NamedTuple):
+    """Where a constraint counts pods: on the included nodes, which all have the label.
+
+    `whole`: no node that has the label is left out. `present` bool[domains]: those with an included node; None: all.
+    """
+
+    domains: Domains
+    included: BoolColumn
+    whole: bool
+    present: BoolColumn | None
+
+
+def ground_of(constraint: SpreadConstraint, nodes: Nodes, table: NodeTable) -> Ground:
+    domains, included = table.domains(constraint.topology_key), nodes.included(constraint)
+    whole = bool(np.count_nonzero(included) == domains.nodes)
+    present = domains.present if whole else domains.present_in(domains.ids[included])
+    return Ground(domains, included, whole, None if present.all() else present)
+
+
 def with_labels(table: NodeTable, wishes: tuple[Wish, ...]) -> BoolColumn:
     """bool[all rows]: the nodes that have the labels of all these constraints."""
     known = np.zeros(table.capacity, dtype=np.bool_)
@@ -71,16 +90,12 @@ def count_pods(pod: Pod, selector: LabelSelector | None, table: NodeTable) -> Ro
     return table.counts.of((PodMatch(counted, frozenset((pod.namespace,))),), terminating=False)
 
 
-def pods_per_domain(counts: RowCounts, domains: Domains, included: BoolColumn) -> Int64Column:
-    """int64[domains]: the pods on the included nodes, which all have the label."""
-    if _are_all(domains, included):
+def pods_per_domain(counts: RowCounts, ground: Ground) -> Int64Column:
+    """int64[domains]: the pods on the included nodes."""
+    domains = ground.domains
+    if ground.whole:
         return counts.per_domain(domains.ids, domains.size)
-    return _sums(counts, domains.ids, domains.size, included)
-
-
-def _are_all(domains: Domains, included: BoolColumn) -> bool:
-    """Whether no node that has the label is left out."""
-    return bool(np.count_nonzero(included) == domains.nodes)
+    return _sums(counts, domains.ids, domains.size, ground.included)
 
 
 def _sums(counts: RowCounts, ids: Int64Column, size: int, included: BoolColumn) -> Int64Column:
@@ -93,8 +108,7 @@ def _sums(counts: RowCounts, ids: Int64Column, size: int, included: BoolColumn) 
 
 def with_tried(
     pods: Int64Column,
-    domains: Domains,
-    included: BoolColumn,
+    ground: Ground,
     selector: LabelSelector | None,
     pod: Pod,
     table: NodeTable,
@@ -108,19 +122,16 @@ def with_tried(
         return pods
     for other, row, sign in table.tried:
         uncounted = other.deleting or not selector.requirements
-        if uncounted and included[row] and other.namespace == pod.namespace and selector.matches(other.labels):
+        if uncounted and ground.included[row] and other.namespace == pod.namespace and selector.matches(other.labels):
             pods = pods.copy()
-            pods[domains.ids[row]] += sign
+            pods[ground.domains.ids[row]] += sign
     return pods
 
 
-def fewest_pods(pods: Int64Column, domains: Domains, included: BoolColumn, min_domains: int) -> int:
+def fewest_pods(pods: Int64Column, ground: Ground, min_domains: int) -> int:
     """The pods of the domain that has the fewest, of those with an included node; 0 where these are too few."""
-    if _are_all(domains, included):
-        found = pods[domains.present] if domains.count < domains.size else pods
-    else:
-        found = pods[domains.present_in(domains.ids[included])]
-    return int(found.min()) if len(found) >= min_domains else 0
+    found = pods if ground.present is None else pods[ground.present]
+    return found.item(found.argmin()) if len(found) >= min_domains else 0
 
 
 def over_feasible(
@@ -136,7 +147,7 @@ def over_feasible(
         nameless = domains.vocabulary.ids.get("", domains.size)
         sums = _sums(wish.counts, np.where(unlabelled, nameless, domains.ids), domains.size + 1, included)
         return sums, len(np.unique(np.where(ids < 0, nameless, ids)[feasible]))
-    pods = pods_per_domain(wish.counts, domains, included)
+    pods = pods_per_domain(wish.counts, ground_of(wish.constraint, nodes, table))
     if len(ids) == len(table) and feasible.all():
         return pods, domains.count
     return pods, int(np.count_nonzero(domains.present_in(ids[feasible])))

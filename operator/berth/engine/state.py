@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from berth.engine.counts import LabelIndex
+from berth.engine.guests import Guests
 from berth.engine.owners import OWNER_KINDS, OwnerIndex
 from berth.engine.table import NodeTable
 from berth.engine.volume_index import STORAGE_KINDS, VolumeIndex
@@ -23,6 +24,9 @@ class State:
         self.owners = OwnerIndex()
         self.nominated: dict[str, dict[str, Pod]] = {}
         self._nominated_to: dict[str, str] = {}
+        self.guests = Guests(self.table)  # the same pods, as columns
+        self.disrupting: dict[str, set[str]] = {}  # by key of a budget: UIDs that go, and its status does not show it
+        self.changes = 0  # of objects that are neither nodes nor pods
         self._revisions: Counter[str] = Counter()
         self._services: dict[str, LabelIndex[str]] = {}  # keys, by namespace
 
@@ -48,6 +52,7 @@ class State:
 
     def _changed(self, kind: str, key: str, before: Any, after: Any) -> None:
         self._revisions[kind] += 1
+        self.changes += 1
         if kind == "Namespace" and (before is None or after is None or before.labels != after.labels):
             self.table.counts.namespace_changed()
         elif kind == "Service":
@@ -101,11 +106,13 @@ class State:
         self.withdraw(pod.uid)
         self.nominated.setdefault(node_name, {})[pod.uid] = pod
         self._nominated_to[pod.uid] = node_name
+        self.guests.add(pod, node_name)
 
     def withdraw(self, uid: str) -> None:
         """The pod waits for no node any more; one that did not is no error."""
         node_name = self._nominated_to.pop(uid, None)
         if node_name is not None:
+            self.guests.remove(uid)
             del self.nominated[node_name][uid]
             if not self.nominated[node_name]:
                 del self.nominated[node_name]

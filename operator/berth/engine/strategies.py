@@ -21,6 +21,7 @@ from berth.engine.allocation import (
     Load,
     Share,
     WeighedResource,
+    cut_quotient,
     parse_resources,
     require_integer,
     require_list,
@@ -67,27 +68,26 @@ class _Mean:
         self._free = free
 
     def columns(self, resources: Iterable[Load], nodes: int) -> Int64Column:
-        total, weights = np.zeros(nodes, dtype=np.int64), _Weights()
+        total, weights = None, _Weights()
         for load in resources:
+            share = load.filled()
             if self._free:
-                share = load.have - load.taken
-                share -= load.amount
-                np.maximum(share, 0, out=share)
-            else:
-                share = load.taken + load.amount
-                np.minimum(share, load.have, out=share)
+                np.subtract(load.have, share, out=share)
             share *= MAX_SCORE
-            share //= load.divisor
-            total += share if load.weight == 1 else share * load.weight
+            cut_quotient(share, load.divisor)
+            if load.weight != 1:
+                share *= load.weight
+            total = share if total is None else np.add(total, share, out=total)
             weights.add(load.weight, None if load.everywhere else load.have != 0)
-        total //= weights.divisor
-        return total
+        if total is None:
+            return np.zeros(nodes, dtype=np.int64)
+        return cut_quotient(total, weights.divisor).astype(np.int64, copy=False)
 
     def single(self, resources: Sequence[Share]) -> int:
         total = weights = 0
         for have, taken, weight in resources:
-            amount = max(have - taken, 0) if self._free else min(taken, have)
-            total += amount * MAX_SCORE // have * weight
+            filled = taken if taken < have else have
+            total += (have - filled if self._free else filled) * MAX_SCORE // have * weight
             weights += weight
         return total // max(weights, 1)
 
@@ -101,7 +101,8 @@ class _AlongLine:
     def columns(self, resources: Iterable[Load], nodes: int) -> Int64Column:
         total, weights = np.zeros(nodes, dtype=np.int64), _Weights()
         for load in resources:
-            scores = self._line[np.minimum(load.taken + load.amount, load.have) * MAX_SCORE // load.divisor]
+            share = load.filled() * MAX_SCORE
+            scores = self._line[cut_quotient(share, load.divisor).astype(np.int64, copy=False)]
             counts = (load.have != 0) & (scores > 0)
             total += np.where(counts, scores, 0) * load.weight
             weights.add(load.weight, counts)

@@ -2,7 +2,9 @@
 
     allocatable   int64[resources, rows]   cpu in millicores, memory and ephemeral-storage in bytes, the rest in units
     used          int64[resources, rows]   what the pods on the row take; row PODS counts the pods themselves
+    free          int64[resources, rows]   allocatable - used
     nonzero       int64[2, rows]           cpu and memory of the pods, with the scoring defaults where they name none
+    floats        some of these as floats, which divide several times faster; right where `exact` holds
     taint_sets    int64[rows]              id of the node's taints, see `taints_of`
     unschedulable bool[rows]
     counts        which pods lie where, for every question about other pods (counts.py)
@@ -17,6 +19,8 @@ Invariants:
  4. `static_version` moves whenever something about nodes changes that is not their pods or allocatable resources, and
     when a resource gets its row.
  5. `changes_since` knows every row whose pods or allocatable resources changed.
+ 6. Sums above MOST are shown as MOST: a pod may ask for 2**63 - 1 of anything, and be placed by whoever makes it.
+ 7. While `exact` holds, no amount in a row has ever reached EXACT: as floats they are exact, up to the hundredfold.
 
 A table is written by one event loop and read by decisions that do not yield, so it needs neither lock nor snapshot.
 """
@@ -42,6 +46,8 @@ from berth.model import Node, Pod, Taint
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS, NOWHERE = range(5)
 _FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "")  # the last stands for what no node has
+EXACT = 2**46
+MOST = 2**62  # half of what a column holds, so that what a pod adds has room
 _FIRST_ROWS = 64
 _SPARE_VALUES = 64
 _JOURNAL = 4096
@@ -56,6 +62,15 @@ class PodWatcher(Protocol):
     def add(self, pod: Pod, row: int) -> None: ...
 
     def discard(self, pod: Pod, row: int) -> None: ...
+
+
+@dataclass(slots=True)
+class Floats:
+    """float64 copies of columns of the table, for scores."""
+
+    allocatable: NDArray[np.float64]
+    used: NDArray[np.float64]
+    nonzero: NDArray[np.float64]
 
 
 @dataclass(slots=True)
@@ -74,7 +89,11 @@ class NodeTable:
         self.resource_index: dict[str, int] = {name: index for index, name in enumerate(_FIRST_RESOURCES)}
         self.allocatable = np.zeros((len(_FIRST_RESOURCES), _FIRST_ROWS), dtype=np.int64)
         self.used = np.zeros_like(self.allocatable)
+        self.free = np.zeros_like(self.allocatable)
         self.nonzero = np.zeros((2, _FIRST_ROWS), dtype=np.int64)
+        self._beyond: dict[tuple[str, int, int], int] = {}  # the sums that are more than their columns show
+        self.floats = self._as_floats()
+        self.exact = True
         self.taint_sets = np.zeros(_FIRST_ROWS, dtype=np.int64)
         self.unschedulable = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self.static_version = 0
@@ -119,7 +138,8 @@ class NodeTable:
         if before is None or before.allocatable != node.allocatable:
             self._set_allocatable(row, node)
         self._set_static(row, before, node)
-        self._facts.set_row(row, node)
+        if self._facts.set_row(row, node):
+            self.static_version += 1
 
     def remove_node(self, name: str) -> None:
         row = self._row_of.get(name)
@@ -130,7 +150,8 @@ class NodeTable:
         self.images.replace(row, node.images, {})
         self._known_rows.discard(row)
         self._forget_row_order()
-        self.allocatable[:, row] = 0
+        self.allocatable[:, row] = self.floats.allocatable[:, row] = 0
+        self.free[:, row] = -self.used[:, row]
         self._everywhere.clear()
         self._note(row)
         self._taints.release(int(self.taint_sets[row]))
@@ -184,6 +205,10 @@ class NodeTable:
             self._trials -= 1
             if not self._trials:
                 self.tried.clear()
+
+    def names(self) -> list[str]:
+        """Of the known nodes, and of those that are not known and have pods."""
+        return list(self._row_of)
 
     def pods_on(self, name: str) -> Mapping[str, Pod]:
         row = self._row_of.get(name)
@@ -245,6 +270,8 @@ class NodeTable:
             room = np.zeros((1, self.capacity), dtype=np.int64)
             self.allocatable = np.concatenate([self.allocatable, room])
             self.used = np.concatenate([self.used, room])
+            self.free = np.concatenate([self.free, room])
+            self.floats = self._as_floats()
             self.pods.add_resource()
             self.static_version += 1
         return index
@@ -349,7 +376,9 @@ class NodeTable:
 
     def _grow(self, rows: int) -> None:
         self.allocatable, self.used = grown(self.allocatable, rows), grown(self.used, rows)
+        self.free = grown(self.free, rows)
         self.nonzero, self.taint_sets = grown(self.nonzero, rows), grown(self.taint_sets, rows)
+        self.floats = self._as_floats()
         self.unschedulable = np.concatenate([self.unschedulable, np.zeros(rows - len(self.unschedulable), np.bool_)])
         self._labels.grow(rows)
         self._facts.grow(rows)
@@ -370,7 +399,13 @@ class NodeTable:
         self.allocatable[:, row] = 0
         for index, amount in amounts:
             self.allocatable[index, row] = amount
+            self.exact &= amount < EXACT
+        self.floats.allocatable[:, row] = self.allocatable[:, row]
+        self.free[:, row] = self.allocatable[:, row] - self.used[:, row]
         self._note(row)
+
+    def _as_floats(self) -> Floats:
+        return Floats(*(column.astype(np.float64) for column in (self.allocatable, self.used, self.nonzero)))
 
     def _set_static(self, row: int, before: Node | None, node: Node) -> None:
         if before is not None and _same_static(before, node):
@@ -390,13 +425,26 @@ class NodeTable:
         return -1 if value is None else self._vocabularies[key].intern(value)
 
     def _account(self, pod: Pod, row: int, sign: int) -> None:
-        usage = {self.resource(name): amount for name, amount in pod.usage.items()}
+        usage, numbers = {}, self.resource_index
+        for name, amount in pod.usage.items():
+            usage[numbers[name] if name in numbers else self.resource(name)] = amount
         usage[PODS] = 1
-        used, nonzero = self.used, self.nonzero
+        used, free, used_float = self.used, self.free, self.floats.used
+        used_of, have_of = used.item, self.allocatable.item
         for index, amount in usage.items():
-            used[index, row] += sign * amount
-        nonzero[CPU, row] += sign * pod.usage_nonzero[CPU]
-        nonzero[MEMORY, row] += sign * pod.usage_nonzero[MEMORY]
+            at = index, row
+            total = used_of(index, row) + sign * amount
+            if total >= EXACT or self._beyond:
+                total = self._confine("used", index, row, total, sign * amount)
+            used[at] = used_float[at] = total
+            free[at] = have_of(index, row) - total
+        nonzero, nonzero_float = self.nonzero, self.floats.nonzero
+        for index, amount in enumerate(pod.usage_nonzero):
+            at = index, row
+            total = nonzero.item(index, row) + sign * amount
+            if total >= EXACT or self._beyond:
+                total = self._confine("nonzero", index, row, total, sign * amount)
+            nonzero[at] = nonzero_float[at] = total
         if sign > 0:
             self.pods.add(pod, row, usage)
             self.counts.add(pod, row)
@@ -409,6 +457,18 @@ class NodeTable:
         if pod.volumes and self._volumes is not None:
             (self._volumes.add if sign > 0 else self._volumes.discard)(pod, row)
         self._note(row)
+
+    def _confine(self, column: str, index: int, row: int, total: int, change: int) -> int:
+        """What the column shows of a sum that a few pods, each asking for all there can be, drive out of 64 bits."""
+        key = (column, index, row)
+        if key in self._beyond:
+            total = self._beyond.pop(key) + change
+        if total >= EXACT:
+            self.exact = False
+        if total <= MOST:
+            return total
+        self._beyond[key] = total
+        return MOST
 
     def _note(self, row: int) -> None:
         self._journal.append(row)

@@ -6,20 +6,10 @@ may select, never by walking over them all; one that no placed pod carries any m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from enum import StrEnum
+from collections.abc import Hashable
 
 from berth.engine.counts import Extent, LabelIndex, NamespaceLabels, RowCounts
-from berth.model import LabelSelector, Pod, PodTerm
-
-
-class Role(StrEnum):
-    """What a term means to the pod that carries it."""
-
-    REQUIRED = "required affinity"
-    PREFERRED = "preferred affinity"
-    AVOIDED = "preferred anti-affinity"
-    FORBIDDEN = "required anti-affinity"
+from berth.model import LabelSelector, Pod, PodTerm, Role
 
 
 class CarriedTerm:
@@ -40,7 +30,7 @@ class CarriedTerms:
         self._extent = extent
         self.version = 0  # moves when a distinct term comes or goes
         self._namespace_labels = namespace_labels
-        self._terms: dict[tuple[Role, int, PodTerm], CarriedTerm] = {}
+        self._terms: dict[Hashable, CarriedTerm] = {}
         self._index: LabelIndex[CarriedTerm] = LabelIndex()
 
     def matching(self, pod: Pod) -> list[CarriedTerm]:
@@ -61,35 +51,22 @@ class CarriedTerms:
 
     def move(self, pod: Pod, row: int, sign: int) -> None:
         """The pod has come to the row (1) or gone from it (-1)."""
-        for role, weight, term in _terms_of(pod):
-            if term.selector is None:
-                continue  # selects nothing
-            key = (role, weight, term)
+        for key in pod.carried:
             carried = self._terms.get(key)
             if carried is None:
+                role, weight, term = key.parts
                 carried = self._terms[key] = CarriedTerm(role, term, weight, self._extent)
-                self._index.add(carried, (term.selector,))
+                self._index.add(carried, (_selector(term),))
                 self.version += 1
             carried.rows.add(row, sign)
             carried.pods += sign
             if not carried.pods:
                 del self._terms[key]
-                self._index.discard(carried, (term.selector,))
+                self._index.discard(carried, (_selector(carried.term),))
                 self.version += 1
 
     def statistics(self) -> dict[str, int]:
         return {"carried_terms": len(self._terms)}
-
-
-def _terms_of(pod: Pod) -> Iterator[tuple[Role, int, PodTerm]]:
-    for term in pod.pod_affinity.required:
-        yield Role.REQUIRED, 0, term
-    for weighted in pod.pod_affinity.preferred:
-        yield Role.PREFERRED, weighted.weight, weighted.term
-    for weighted in pod.pod_anti_affinity.preferred:
-        yield Role.AVOIDED, weighted.weight, weighted.term
-    for term in pod.pod_anti_affinity.required:
-        yield Role.FORBIDDEN, 0, term
 
 
 def _selector(term: PodTerm) -> LabelSelector:

@@ -57,7 +57,7 @@ class Verdicts:
     The causes may be given as a function that works them out: they are read only when somebody asks why.
     """
 
-    __slots__ = ("_all_fit", "_causes", "_fits", "codes", "describe")
+    __slots__ = ("_all_fit", "_causes", "_fails", "_fits", "codes", "describe")
 
     def __init__(
         self,
@@ -70,6 +70,7 @@ class Verdicts:
         self._causes = causes
         self._fits: BoolColumn | None = None
         self._all_fit: bool | None = None
+        self._fails: bool | None = None
 
     @property
     def causes(self) -> Int64Column:
@@ -93,12 +94,30 @@ class Verdicts:
     @property
     def failed(self) -> BoolColumn | None:
         """bool[k]: where the plugin failed; None, if nowhere."""
-        if self.all_fit or self.codes.max() != Code.ERROR:
+        if self._fails is None:
+            self._fails = not self.all_fit and bool(self.codes.max() == Code.ERROR)
+        if not self._fails:
             return None
         return np.asarray(self.codes == Code.ERROR)
 
+    def laid_over(self, positions: NDArray[np.intp], others: "Verdicts") -> "Verdicts":
+        """These, with what another answer of the same plugin about the same pod says at these positions."""
+        codes = self.codes.copy()
+        codes[positions] = others.codes
+        return Verdicts(
+            codes,
+            lambda: _laid_over(self.causes, positions, -1 - others.causes),
+            lambda cause: self.describe(cause) if cause >= 0 else others.describe(-1 - cause),
+        )
+
     def reasons(self, position: int) -> tuple[str, ...]:
         return self.describe(int(self.causes[position]))
+
+
+def _laid_over(column: Int64Column, positions: NDArray[np.intp], others: Int64Column) -> Int64Column:
+    result = column.copy()
+    result[positions] = others
+    return result
 
 
 def refuse_where(refused: BoolColumn, code: Code, reason: str) -> Verdicts:

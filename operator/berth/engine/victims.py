@@ -6,7 +6,7 @@ and leaves no room for the pod is a victim.
 
 The pods of a node change what NodeResourcesFit says, and what other filters say that read pods. On most nodes none of
 the latter minds them: it watches other nodes' pods (`Plugin.watched`), or is content with this node as it is and hangs
-on nothing else. These nodes are searched all at once, on columns; the table's `used` of their rows is lent, changed
+on nothing else. These nodes are searched all at once, on columns; the table's `free` of their rows is lent, changed
 step by step and put back. Of the others, columns rule out those whose resources would not do even so, and the rest is
 tried one by one, by moving the pods in the table and asking the pipeline. Either way the table is as it was afterwards.
 
@@ -24,12 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.budgets import Budgets
-from berth.engine.pipeline import Opinion, Pipeline, Survey, moved
+from berth.engine.guests import Promised
+from berth.engine.pipeline import Opinion, Pipeline, Survey, moved, reads_resources
 from berth.engine.plugin import Query
-from berth.engine.plugins.node_resources_fit import NodeResourcesFit
 from berth.engine.pods import started
 from berth.engine.state import State
-from berth.engine.table import PODS
 from berth.engine.verdict import BoolColumn, Code, Verdicts, row_numbers
 from berth.model import Pod
 
@@ -92,10 +91,10 @@ class VictimSearch:
         self._rows = row_numbers(survey.rows)
         self._asked = [opinion for opinion in survey.opinions if opinion.verdicts is not None]
         self._changing = [opinion for opinion in self._asked if opinion.plugin.reads_pods]
-        self._fit = [opinion.plugin for opinion in self._asked if _reads_resources(opinion)]
-        self._rivals = self._nominated()
-        self._contested = {row for row, _ in self._rivals}
-        self._promised = self._promised_usage()
+        self._fit = [opinion.plugin for opinion in self._asked if reads_resources(opinion)]
+        found = state.guests.promised(query.pod)
+        self._contested = np.zeros(0, dtype=np.intp) if found is None else found.rows
+        self._promised = None if found is None else self._spread_out(found)
         self._minded = [self._minded_by(opinion) for opinion in self._asked]
         self._refused: list[tuple[Verdicts, BoolColumn]] = []
         self._doubtful: list[int] = []
@@ -154,29 +153,15 @@ class VictimSearch:
             order = np.lexsort((made, *keys))
         return _Lower(slots[order], place[order])
 
-    def _nominated(self) -> list[tuple[int, Pod]]:
-        """The nominated pods that the pod has to yield to, with their rows."""
-        pod, rivals = self._query.pod, []
-        for name, pods in self._state.nominated.items():
-            row = self._table.row(name)
-            if row is not None:
-                rivals += [(row, p) for p in pods.values() if p.priority >= pod.priority and p.uid != pod.uid]
-        return rivals
-
-    def _promised_usage(self) -> NDArray[np.int64] | None:
-        """int64[resources, rows]: what those pods take."""
-        if not self._rivals:
-            return None
-        wishes = [(row, name, amount) for row, pod in self._rivals for name, amount in pod.usage.items()]
-        amounts = [(self._table.resource(name), row, amount) for row, name, amount in wishes]
-        promised = np.zeros_like(self._table.used)
-        for resource, row, amount in amounts + [(PODS, row, 1) for row, _ in self._rivals]:
-            promised[resource, row] += amount
-        return promised
+    def _spread_out(self, promised: Promised) -> NDArray[np.int64]:
+        """int64[resources, rows]: what the nominated pods take that the pod has to yield to."""
+        amounts = np.zeros_like(self._table.used)
+        amounts[:, promised.rows] = promised.amounts
+        return amounts
 
     def _minded_by(self, opinion: Opinion) -> BoolColumn | None:
         """bool[all rows]: where pods change what the filter says, other than by the resources that they use."""
-        if not opinion.plugin.reads_pods or _reads_resources(opinion):
+        if not opinion.plugin.reads_pods or reads_resources(opinion):
             return None
         minded = np.ones(self._table.capacity, dtype=np.bool_)
         if opinion.plugin.node_local and opinion.verdicts is not None:
@@ -184,23 +169,23 @@ class VictimSearch:
         watched = opinion.plugin.watched(self._query, self._state)
         if watched is not None:
             minded &= watched
-        minded[list(self._contested)] = True
+        minded[self._contested] = True
         return minded
 
     @contextmanager
     def _emptied(self, rows: Numbers, lower: _Lower) -> Iterator[None]:
-        """The table's `used` of these rows is lent: without the lower pods, and with the promised room taken."""
-        lent = self._table.used[:, rows]
+        """The table's `free` of these rows is lent: without the lower pods, and with the promised room taken."""
+        lent = self._table.free[:, rows]
         try:
             if len(lower.slots):
                 begins = np.flatnonzero(np.diff(lower.place, prepend=-1))
                 freed = np.add.reduceat(self._pods.usage[:, lower.slots], begins, axis=1)
-                self._table.used[:, rows[lower.place[begins]]] -= freed
+                self._table.free[:, rows[lower.place[begins]]] += freed
             if self._promised is not None:
-                self._table.used[:, rows] += self._promised[:, rows]
+                self._table.free[:, rows] -= self._promised[:, rows]
             yield
         finally:
-            self._table.used[:, rows] = lent
+            self._table.free[:, rows] = lent
 
     def _may_fit(self, positions: Numbers, rows: Numbers, lower: _Lower, asked: BoolColumn) -> BoolColumn:
         """Where resources, and all that pods do not change, leave room once all pods of lower priority are gone.
@@ -211,7 +196,7 @@ class VictimSearch:
         for opinion, minded in zip(self._asked, self._minded, strict=True):
             assert opinion.verdicts is not None
             seen = _taken(opinion.verdicts, positions)
-            if _reads_resources(opinion):
+            if reads_resources(opinion):
                 with self._emptied(rows, lower):
                     seen = opinion.plugin.filter(self._query, self._state, rows)
             refused = left & (seen.codes != Code.FITS)
@@ -237,9 +222,9 @@ class VictimSearch:
         with self._emptied(rows, lower):
             for turn in _turns(lower.place, protected):
                 on, usage = rows[lower.place[turn]], self._pods.usage[:, lower.slots[turn]]
-                self._table.used[:, on] += usage
+                self._table.free[:, on] -= usage
                 short = self._short(on)
-                self._table.used[:, on[short]] -= usage[:, short]
+                self._table.free[:, on[short]] += usage[:, short]
                 victim[turn[short]] = True
         return self._candidates(rows, _Lower(lower.slots[victim], lower.place[victim]), protected[victim])
 
@@ -309,7 +294,7 @@ class VictimSearch:
         order = {pod.uid: number for number, pod in enumerate(pods)}
         victims = sorted(victims, key=lambda pod: order[pod.uid])
         violations = sum(protected[order[pod.uid]] for pod in victims)
-        return Candidate(_cost(victims, violations), partial(Nomination, name, tuple(victims), violations))
+        return Candidate(cost_of(victims, violations), partial(Nomination, name, tuple(victims), violations))
 
     def _tried(self, row: int, name: str, pods: Sequence[Pod], returning: Sequence[Pod]) -> list[Pod] | None:
         """Who of the returning pods must stay away; None where the pod does not fit without all of them."""
@@ -354,15 +339,11 @@ class VictimSearch:
             return self._words(row, self._asked)
 
 
-def _cost(victims: Sequence[Pod], violations: int) -> Cost:
+def cost_of(victims: Sequence[Pod], violations: int) -> Cost:
+    """What a candidate costs; the victims are in the order of their importance."""
     highest = victims[0].priority
     sums = sum(pod.priority - _LOWEST_PRIORITY for pod in victims)
     return violations, highest, sums, len(victims), -started(victims[0].start_time)
-
-
-def _reads_resources(opinion: Opinion) -> bool:
-    """Of the pods on a node the filter reads what they use, and nothing else."""
-    return isinstance(opinion.plugin, NodeResourcesFit)
 
 
 def _taken(verdicts: Verdicts, positions: Numbers) -> Verdicts:

@@ -174,6 +174,10 @@ class VolumeIndex:
             if named and table.row(table.name(booking.row)) is not None:
                 yield booking.pod
 
+    def counts_with(self, kind: str, key: str) -> bool:
+        """Whether what a placed pod holds hangs on the object of one of STORAGE_KINDS."""
+        return (kind, key) in self._readers
+
     def failures(self) -> Iterator[tuple[int, str]]:
         """Rows with a pod whose volumes cannot be counted, and why."""
         return ((row, min(reasons.values())) for row, reasons in self._failures.items())

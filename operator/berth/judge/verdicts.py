@@ -7,16 +7,14 @@ from berth.engine.plugin import Plugin, Query
 from berth.engine.preemption import Preemption, cheapest
 from berth.engine.state import State
 from berth.engine.verdict import Code, row_numbers
+from berth.judge.cases import CannotJudge
 from berth.model import Pod
 
 Json = dict[str, Any]
 
 
-class CannotJudge(Exception):
-    """The case is broken, or asks for what this version does not do."""
-
-
-def verdict_on(pod: Pod, pipeline: Pipeline, state: State, *, preempts: bool) -> Json:
+def verdict_on(pod: Pod, pipeline: Pipeline, state: State, preemption: Preemption | None) -> Json:
+    """`preemption` None: pods that find no node make no room for themselves."""
     query = Query(pod, state.table)
     opinions = [_alone(plugin, query, state) for plugin in pipeline.filters]
     for opinion in opinions:
@@ -32,9 +30,9 @@ def verdict_on(pod: Pod, pipeline: Pipeline, state: State, *, preempts: bool) ->
     verdict["feasible"] = sorted(state.table.name(int(row)) for row in feasible)
     if len(feasible):
         return verdict | _scores(pipeline, state, pipeline.rank(query, state, feasible))
-    if not preempts:
+    if preemption is None:
         return verdict
-    found = Preemption().candidates(pipeline, query, survey, state)
+    found = preemption.candidates(pipeline, query, survey, state)
     candidates = {
         n.node: {"victims": [pod.key for pod in n.victims], "pdbViolations": n.violations}
         for n in (candidate.nominate() for candidate in found)

@@ -8,6 +8,7 @@ parse function, whatever it is given.
 from .affinity import (
     PodAffinity,
     PodTerm,
+    Role,
     SpreadConstraint,
     WeightedPodTerm,
     build_node_affinity,
@@ -92,6 +93,7 @@ __all__ = [
     "PreferredTerm",
     "Record",
     "Requirement",
+    "Role",
     "Service",
     "SpreadConstraint",
     "StorageClass",

@@ -7,8 +7,9 @@ not changed twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from .fields import (
@@ -70,6 +71,25 @@ class PodAffinity:
 
     required: tuple[PodTerm, ...] = ()
     preferred: tuple[WeightedPodTerm, ...] = ()
+
+
+class Role(StrEnum):
+    """What a term means to the pod that carries it."""
+
+    REQUIRED = "required affinity"
+    PREFERRED = "preferred affinity"
+    AVOIDED = "preferred anti-affinity"
+    FORBIDDEN = "required anti-affinity"
+
+
+def carried_terms(affinity: PodAffinity, anti_affinity: PodAffinity) -> Iterator[tuple[Role, int, PodTerm]]:
+    """What a pod with these says of others: each term with its weight, 0 where it is required. Terms without a selector
+    select nothing, and are left out."""
+    said = [(Role.REQUIRED, 0, term) for term in affinity.required]
+    said += [(Role.PREFERRED, weighted.weight, weighted.term) for weighted in affinity.preferred]
+    said += [(Role.AVOIDED, weighted.weight, weighted.term) for weighted in anti_affinity.preferred]
+    said += [(Role.FORBIDDEN, 0, term) for term in anti_affinity.required]
+    return ((role, weight, term) for role, weight, term in said if term.selector is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from .resources import Container, read_container_resources
 PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
 ANY_ADDRESS: Final = "0.0.0.0"
 
+_NONE: Final[frozenset[str]] = frozenset()
 RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 
@@ -65,6 +66,17 @@ def read_containers(spec: Body) -> Containers:
             where = "spec" if error.path == name else f"spec.{name}[{len(containers)}]"
             raise error.within(where) from None
     return Containers(found[1], found[0], tuple(ports), tuple(images), restart_all)
+
+
+def extended_resources(containers: Containers) -> frozenset[str]:
+    """The names with a domain among the resources that any container requests or limits."""
+    named = None
+    for container in (*containers.main, *containers.init):
+        for amounts in (container.requests, container.limits):
+            for name in amounts:
+                if "/" in name:
+                    named = {name} if named is None else named | {name}
+    return _NONE if named is None else frozenset(named)
 
 
 def read_required_features(spec: Body, containers: Containers) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 from .errors import InvalidObject
 from .quantity import parse_quantity
@@ -21,8 +21,18 @@ from .quantity import parse_quantity
 T = TypeVar("T")
 Body: TypeAlias = Mapping[str, Any]
 
-# Shared by all records that have nothing to say: nobody may change it.
-NOTHING: Final[dict[str, Any]] = {}
+
+class Nothing(dict[str, Any]):
+    """An empty dict that stays so: what one plugin put into it, every pod without labels would have."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("what a record holds is not to be changed")
+
+    __setitem__ = setdefault = update = __ior__ = _refuse
+
+
+# Shared by all records that have nothing to say.
+NOTHING: Final = Nothing()
 
 MAX_INT32: Final = 2**31 - 1
 MAX_INT64: Final = 2**63 - 1

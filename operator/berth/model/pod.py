@@ -16,8 +16,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from .affinity import PodAffinity, SpreadConstraint, read_affinity, read_spread_constraints
-from .containers import HostPort, normalised_image, read_containers, read_required_features
+from .affinity import PodAffinity, SpreadConstraint, carried_terms, read_affinity, read_spread_constraints
+from .containers import HostPort, extended_resources, normalised_image, read_containers, read_required_features
 from .fields import (
     MAX_INT32,
     MAX_INT64,
@@ -63,6 +63,7 @@ class Pod:
     Amounts in `requests`, `usage` and `scored` are millicores for cpu, bytes for memory and ephemeral-storage, whole
     units of other resources, without zeros; so are those in `limits`, which has cpu and memory alone. `usage_nonzero`
     is (millicores, bytes): what a placed pod counts with in scores. The views are explained in resources.py.
+    `extended_resources`: the names of all that have a domain and that a container names, even with an amount of zero.
     `preempted`: a scheduler is pushing it out.
     """
 
@@ -87,6 +88,7 @@ class Pod:
     scored: Mapping[str, int]
     usage_nonzero: tuple[int, int]
     limits: Mapping[str, int]
+    extended_resources: frozenset[str] = frozenset()
     best_effort: bool
     host_ports: tuple[HostPort, ...]
     images: tuple[str, ...]
@@ -110,6 +112,8 @@ class Pod:
     scheduled_condition: tuple[str, str, str] | None
 
     _signature: Signature | None = field(default=None, init=False, repr=False, compare=False)
+    _crowd: Signature | None = field(default=None, init=False, repr=False, compare=False)
+    _carried: tuple[Signature, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __hash__(self) -> int:
         return hash(self.uid)
@@ -128,8 +132,25 @@ class Pod:
     def signature(self) -> Hashable:
         """Equal for pods that every filter and score treats alike; worked out when first asked for."""
         if self._signature is None:
-            object.__setattr__(self, "_signature", Signature(signature_parts(self)))
+            object.__setattr__(self, "_signature", Signature.of(*signature_parts(self)))
         return self._signature
+
+    @property
+    def crowd(self) -> Hashable:
+        """Equal for pods that every selector treats alike, once they are placed."""
+        if self._crowd is None:
+            crowd = Signature.of(self.namespace, frozenset(self.labels.items()), self.deleting)
+            object.__setattr__(self, "_crowd", crowd)
+        return self._crowd
+
+    @property
+    def carried(self) -> tuple[Signature, ...]:
+        """What the pod says of others, once it is placed: role, weight and term, as the parts of each."""
+        if self._carried is None:
+            terms = (Signature.of(*said) for said in carried_terms(self.pod_affinity, self.pod_anti_affinity))
+            object.__setattr__(self, "_carried", tuple(terms))
+            assert self._carried is not None
+        return self._carried
 
 
 def parse_pod(body: object) -> Pod:
@@ -182,6 +203,7 @@ def _build(body: Body) -> Pod:
             scored=resources.scored,
             usage_nonzero=resources.usage_nonzero,
             limits=resources.limits,
+            extended_resources=extended_resources(containers),
             best_effort=resources.best_effort,
             host_ports=containers.host_ports,
             images=containers.images + _volume_images(volumes),
@@ -203,7 +225,7 @@ def _build(body: Body) -> Pod:
             scheduled_condition=conditions.get("PodScheduled"),
         )
         if not pod.node_name:
-            _ = pod.signature  # it will be asked for when the pod's turn comes, and that should be short
+            _ = pod.signature, pod.crowd, pod.carried  # asked for when the pod's turn comes, and that should be short
         return pod
     except FieldError as error:
         raise error.within("spec") from None

@@ -74,7 +74,8 @@ def _first_step(here: Any, path: str) -> tuple[_Step, str] | None:
     """The key or index that a path begins with, and the rest; keys may have dots and brackets of their own."""
     if isinstance(here, list):
         index, _, rest = path.removeprefix("[").partition("]")
-        return int(index), rest.removeprefix(".")
+        # Nothing else than an index is what a path says of a list; a list where it says more is what is wrong.
+        return (int(index), rest.removeprefix(".")) if index.isascii() and index.isdigit() else None
     if isinstance(here, dict):
         begins = [key for key in here if isinstance(key, str) and key and path.startswith(key)]
         for key in sorted(begins, key=len, reverse=True):

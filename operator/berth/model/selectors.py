@@ -161,9 +161,9 @@ def build_node_selector_term(body: Body) -> NodeSelectorTerm:
 
 def build_preferred_term(body: Body) -> PreferredTerm:
     """One entry of preferred node affinity."""
-    weight = read_integer(body, "weight", 1, 100)
+    weight, preference = read_integer(body, "weight", 1, 100), read_object(body, "preference")
     try:
-        return PreferredTerm(weight, build_node_selector_term(read_object(body, "preference")))
+        return PreferredTerm(weight, build_node_selector_term(preference))
     except FieldError as error:
         raise error.within("preference") from None
 

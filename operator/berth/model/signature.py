@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
     from .pod import Pod
 
 
 class Signature:
-    """A tuple that knows its hash, so that looking it up many times is cheap."""
+    """A tuple that knows its hash, and of which there is one for as long as somebody has it.
 
-    __slots__ = ("_hash", "_parts")
+    So looking it up many times is cheap: nothing is hashed, and nothing is compared part by part.
+    """
 
-    def __init__(self, parts: tuple[Hashable, ...]) -> None:
-        self._parts = parts
+    __slots__ = ("__weakref__", "_hash", "parts")
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self.parts = parts
         self._hash = hash(parts)
+
+    @classmethod
+    def of(cls, *parts: Hashable) -> Signature:
+        """The one with these parts."""
+        known = _KNOWN.get(parts)
+        if known is None:
+            known = _KNOWN[parts] = cls(parts)
+        return known
 
     def __hash__(self) -> int:
         return self._hash
@@ -24,7 +36,10 @@ class Signature:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return isinstance(other, Signature) and self._hash == other._hash and self._parts == other._parts
+        return isinstance(other, Signature) and self._hash == other._hash and self.parts == other.parts
+
+
+_KNOWN: WeakValueDictionary[tuple[Hashable, ...], Signature] = WeakValueDictionary()
 
 
 def signature_parts(pod: Pod) -> tuple[Hashable, ...]:

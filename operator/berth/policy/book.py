@@ -1,4 +1,4 @@
-"""The book of policies: which one decides for which scheduler name, now.
+"""The book of policies: which one decides for which pod, now.
 
     observe(manifest) ──► same object and generation as before? ──► nothing (an echo of our own status write)
                              │ no
@@ -6,174 +6,255 @@
                           load it ──► good: becomes this policy's last good generation
                              │          bad: the last good one stays; the problems are kept for the status
                              ▼
-                          settle: each scheduler name goes to the first claiming policy by name
+                          load what is based on it, if its last good generation is another one now
+                             ▼
+                          settle: a desk for each schedulerName, where the policies that claim it are in order
                              ├─► something in force is different: tell whoever asked (on_change)
                              └─► a status reads different: it waits to be taken (statuses)
 
 Rules
-1. A policy claims the scheduler name of its last good generation, so a bad edit moves nothing and one that was never
-   good claims nothing.
+1. A policy is what its last good generation says, schedulerName, selectors and mode included: a bad edit moves
+   nothing, and a policy that was never good claims nothing.
 2. A policy is an object, not a name: deleted and made again (another UID) it starts anew.
-3. "berth" is served by the built-in policy while no policy claims it; a name that nobody claims is served by nobody.
+3. The built-in policy serves "berth" while no policy in mode Active claims that name, unless it is switched off.
 4. What is in force is replaced as a whole, between two decisions; who took an `ActivePolicy` may use it to the end.
+5. A policy is resolved against the last good generation of its base, and again whenever that is another one. Where
+   the base is missing or its bases form a ring, the policy is refused, and its own last good generation stays.
 
-Everything happens in the caller's thread and is done when the call returns. The book writes nothing to the API server
-and remembers nothing beyond its process: after a restart a policy whose latest generation is bad has no last good
-one.
+Everything happens in the caller's thread and is done when the call returns. The book writes nothing to the API server.
+While another replica leads (`listen`), the statuses that it writes are where ours go on from, and none of ours waits to
+be taken until `speak`.
+After a restart counters and times go on from the status found on the object, but a policy whose latest generation is
+bad has no last good one.
 """
 
 import copy
-import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from berth.policy.compile import ActivePolicy, compile_policy, load_policy
+from berth.model import Pod
+from berth.policy.choice import Desk, selects
+from berth.policy.compile import ActivePolicy, activate
+from berth.policy.contest import Contest
+from berth.policy.counting import read_counts
 from berth.policy.defaults import BUILT_IN
-from berth.policy.records import PolicyError, Problem
+from berth.policy.features import ALL, Features
+from berth.policy.records import Mode
+from berth.policy.shelf import Page, Shelf, identity_of
 from berth.policy.status import Standing, Status, describe
+from berth.policy.unserved import NONE_IDLE, Idle, explain
+from berth.policy.usage import Usage
 
 __all__ = ["ActivePolicy", "PolicyBook"]
 
-logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Page:
-    """What the book knows of one policy object."""
-
-    uid: str
-    generation: int
-    last_good: ActivePolicy | None = None
-    problems: tuple[Problem, ...] = ()
-    status: object = None  # as on the API server, or as we asked for it to be
-    unsent: bool = field(default=False)  # status is news that nobody has taken yet
+_EMPTY = Desk(())
 
 
 class PolicyBook:
-    def __init__(self, now: Callable[[], datetime]) -> None:
+    """`built_in`: whether the built-in policy serves "berth" while no policy claims that name; `features`: what
+    policies may rely on.
+    """
+
+    def __init__(self, now: Callable[[], datetime], built_in: bool = True, features: Features = ALL) -> None:
         self._now = now
-        self._pages: dict[str, _Page] = {}
-        self._built_in = ActivePolicy(BUILT_IN, compile_policy(BUILT_IN))
-        self._in_force: dict[str, ActivePolicy] = {BUILT_IN.scheduler_name: self._built_in}
+        self.usage = Usage(now)
+        self._built_in = activate(BUILT_IN) if built_in else None
+        self._shelf = Shelf(features)
+        self._contest = Contest()
+        self._desks: dict[str, Desk] = {}
+        self._shadows: dict[str, tuple[ActivePolicy, ...]] = {}
+        self._idle: dict[str, Idle] = {}  # for every schedulerName that is ours
+        self._in_force: tuple[ActivePolicy, ...] = ()
         self._listeners: list[Callable[[], None]] = []
         self._changes = 0
+        self._is_listening = False
+        self._arrange()
 
     # --- what decides
 
-    def for_scheduler(self, scheduler_name: str) -> ActivePolicy | None:
-        """The policy in force for pods of this scheduler name, or None where nobody serves it."""
-        return self._in_force.get(scheduler_name)
+    def for_pod(self, pod: Pod, namespace_labels: Mapping[str, str]) -> ActivePolicy | None:
+        """The policy that decides for the pod, or None where none does (`unserved` says why)."""
+        desk = self._desks.get(pod.scheduler_name)
+        return None if desk is None else desk.choose(pod, namespace_labels)
+
+    def shadows(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Sequence[ActivePolicy]:
+        """The policies in Shadow mode that match the pod, by name."""
+        listed = self._shadows.get(pod.scheduler_name)
+        return [active for active in listed if selects(active.policy, pod, namespace_labels)] if listed else ()
 
     def serves(self, scheduler_name: str) -> bool:
-        return scheduler_name in self._in_force
+        """Whether pods of this scheduler name are ours, even where no policy decides for them now."""
+        return scheduler_name in self._idle
+
+    def unserved(self, pod: Pod, namespace_labels: Mapping[str, str]) -> str:
+        """Why no policy decides for a pod, in words."""
+        name = pod.scheduler_name
+        active = [entry.policy for entry in self._desks.get(name, _EMPTY).policies]
+        idle = self._idle.get(name, NONE_IDLE)
+        return explain(pod, namespace_labels, idle, active)
+
+    def in_force(self) -> Collection[ActivePolicy]:
+        """All that decide for some pod, or judge in the shadow."""
+        return self._in_force
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """Call this whenever what is in force for some scheduler name has changed."""
+        """Call this whenever another policy may decide for some pod, or the reason has changed why none does."""
         self._listeners.append(callback)
 
     # --- what is reported
 
     def observe(self, manifest: Mapping[str, object]) -> None:
         """A policy exists in this form. Never raises for what the manifest says."""
-        metadata = manifest.get("metadata")
-        name, uid, generation = _identity(metadata if isinstance(metadata, Mapping) else {})
-        if not name:
-            logger.warning("A SchedulingPolicy without metadata.name was reported; it is ignored.")
+        name, uid, _ = identity_of(manifest)
+        before = self._shelf.pages.get(name)
+        loaded = self._shelf.observe(manifest)
+        if not loaded:
+            self._listen_to(name, uid, manifest)
             return
-        page = self._pages.get(name)
-        if page is None or page.uid != uid:
-            page = self._pages[name] = _Page(uid, 0, status=manifest.get("status"))
-        elif generation and generation <= page.generation:
-            return
-        page.generation = generation
-        self._load(name, page, manifest)
-        self._settle()
+        if before is None or before.uid != uid:
+            self._begin_counting(self._shelf.pages[name], before)
+        self._settle(loaded)
 
     def remove(self, name: str, uid: str = "") -> None:
         """The policy is gone. With a UID only that very object: a late word of an older namesake does nothing."""
-        page = self._pages.get(name)
+        page = self._shelf.pages.get(name)
         if page is None or (uid and uid != page.uid):
             return
-        del self._pages[name]
-        self._settle()
+        self.usage.end(name, page.uid)
+        self._settle(self._shelf.remove(name))
 
     # --- what there is to say
 
+    def report(self) -> None:
+        """Bring what was counted into the statuses; they say what they said before until this is called."""
+        for active in self._in_force:
+            self.usage.poll(active)
+        news = []
+        for name, page in self._shelf.pages.items():
+            counts = self.usage.counts(name, page.uid)
+            if counts != page.counts or counts.failures:  # failures become old, and Degraded ends
+                page.counts = counts
+                news.append(name)
+        self._state(news)
+
     def statuses(self) -> dict[str, Status]:
-        """The statuses that changed since they were last taken, by policy name: whole values of `status`."""
+        """The statuses that changed since they were last taken, by policy name.
+
+        Whole values of `status`, for a merge patch: a field that is None is to be removed.
+        """
         taken: dict[str, Status] = {}
-        for name, page in self._pages.items():
-            if page.unsent and isinstance(page.status, dict):
+        for name, page in self._shelf.pages.items():
+            if page.status is None or page.status is page.sent:
+                continue
+            if not _says(page.sent, page.status):
                 taken[name] = copy.deepcopy(page.status)
-                page.unsent = False
+                page.sent = page.status
         return taken
 
+    def listen(self) -> None:
+        """Another replica writes the statuses from now on."""
+        self._is_listening = True
+
+    def speak(self) -> None:
+        """The statuses are ours to write from now on, and go on from what the others have written."""
+        self._is_listening = False
+        self._state(list(self._shelf.pages))
+
+    def _listen_to(self, name: str, uid: str, manifest: Mapping[str, object]) -> None:
+        page = self._shelf.pages.get(name)
+        if self._is_listening and page is not None and page.uid == uid:
+            page.sent = manifest.get("status")
+            self._begin_counting(page, None)
+
     def statistics(self) -> dict[str, int]:
-        pages = self._pages.values()
+        pages = self._shelf.pages.values()
         return {
             "policies": len(pages),
             "refused": sum(1 for page in pages if page.problems),
-            "scheduler_names": len(self._in_force),
+            "scheduler_names": len(self._desks),
             "changes": self._changes,
         }
 
     # --- inside
 
-    def _load(self, name: str, page: _Page, manifest: Mapping[str, object]) -> None:
-        try:
-            page.last_good, page.problems = load_policy(manifest), ()
-        except PolicyError as error:
-            page.problems = error.problems
-            logger.warning("Generation %d is refused: %s", page.generation, error)
-        else:
-            logger.info("SchedulingPolicy %s: generation %d is valid.", name, page.generation)
+    def _begin_counting(self, page: Page, before: Page | None) -> None:
+        if before is not None:
+            self.usage.end(before.name, before.uid)
+        page.counts = read_counts(page.sent)
+        self.usage.begin(page.name, page.uid, page.counts)
 
-    def _settle(self) -> None:
-        """Everything that follows from the pages: what is in force, the statuses, and who has to know."""
-        claims = self._claims()
-        in_force = {BUILT_IN.scheduler_name: self._built_in}
-        for scheduler_name, claimants in claims.items():
-            winner = self._pages[claimants[0]].last_good
-            assert winner is not None, "only a policy with a good generation claims a name"
-            in_force[scheduler_name] = winner
-        changed = in_force != self._in_force
-        self._in_force = in_force
-        self._write_statuses(claims)
+    def _settle(self, loaded: Iterable[str]) -> None:
+        """Everything that follows from other pages: what is in force, the statuses, and who has to know."""
+        concerned = set(loaded)
+        for name in loaded:
+            page = self._shelf.pages.get(name)
+            if page is not None and page.last_good is not None and page.mode is Mode.ACTIVE:
+                concerned |= self._contest.enter(page.last_good.policy)
+            else:
+                concerned |= self._contest.leave(name)
+        changed = self._arrange()
+        self._state(concerned)
         if changed:
             self._changes += 1
             for tell in self._listeners:
                 tell()
 
-    def _claims(self) -> dict[str, tuple[str, ...]]:
-        """Scheduler name -> the policies that claim it, by name."""
-        claims: dict[str, tuple[str, ...]] = {}
-        for name in sorted(self._pages):
-            good = self._pages[name].last_good
-            if good is not None:
-                scheduler_name = good.policy.scheduler_name
-                claims[scheduler_name] = (*claims.get(scheduler_name, ()), name)
-        return claims
+    def _arrange(self) -> bool:
+        """Put every policy into its place; says whether that makes a difference to any pod."""
+        claims: dict[str, list[ActivePolicy]] = {}
+        shadows: dict[str, list[ActivePolicy]] = {}
+        for name, page in sorted(self._shelf.pages.items()):
+            good = page.last_good
+            if good is not None and page.mode is Mode.SHADOW:
+                shadows.setdefault(page.scheduler_name, []).append(good)
+            elif good is not None and page.mode is Mode.ACTIVE and self._contest.superseder(name) is None:
+                claims.setdefault(page.scheduler_name, []).append(good)
+        if self._built_in is not None:
+            claims.setdefault(BUILT_IN.scheduler_name, [self._built_in])
+        idle = _idle(self._shelf.pages.values())
+        in_force = tuple(active for listed in (*claims.values(), *shadows.values()) for active in listed)
+        self._desks = {name: Desk(listed) for name, listed in claims.items()}
+        self._shadows = {name: tuple(listed) for name, listed in shadows.items()}
+        changed = in_force != self._in_force or self._reasons(idle) != self._reasons(self._idle)
+        self._in_force, self._idle = in_force, idle
+        return changed
 
-    def _write_statuses(self, claims: Mapping[str, tuple[str, ...]]) -> None:
+    def _reasons(self, idle: Mapping[str, Idle]) -> dict[str, Idle]:
+        """What is said to pods for which no policy may decide."""
+        return {name: entry for name, entry in idle.items() if self._desks.get(name, _EMPTY).always is None}
+
+    def _state(self, names: Iterable[str]) -> None:
         now = self._now()
-        for page in self._pages.values():
-            good = page.last_good.policy if page.last_good else None
-            claimants = claims[good.scheduler_name] if good else ()
-            status = describe(Standing(page.generation, page.problems, good, claimants), page.status, now)
-            if not _says(page.status, status):
-                page.status, page.unsent = status, True
+        for name in names:
+            page = self._shelf.pages.get(name)
+            if page is not None:
+                page.status = describe(self._standing(page), now, page.sent, page.status)
+
+    def _standing(self, page: Page) -> Standing:
+        return Standing(
+            page.generation,
+            page.problems,
+            page.last_good.policy if page.last_good is not None else None,
+            page.fingerprint,
+            self._contest.rivals(page.name),
+            self._contest.superseder(page.name),
+            page.counts,
+        )
+
+
+def _idle(pages: Iterable[Page]) -> dict[str, Idle]:
+    """By schedulerName, with that of the built-in policy: whoever holds it, pods that ask for it are ours."""
+    listed: dict[str, tuple[list[str], list[str]]] = {BUILT_IN.scheduler_name: ([], [])}
+    for page in pages:
+        if page.mode is not Mode.SHADOW and page.scheduler_name:
+            disabled, never_valid = listed.setdefault(page.scheduler_name, ([], []))
+            if page.last_good is None:
+                never_valid.append(page.name)
+            elif page.mode is Mode.DISABLED:
+                disabled.append(page.name)
+    return {name: Idle(*(tuple(sorted(group)) for group in groups)) for name, groups in listed.items()}
 
 
 def _says(before: object, status: Status) -> bool:
     """Whether a status reads so already; what others may have put beside our fields does not matter."""
     return isinstance(before, Mapping) and all(before.get(key) == value for key, value in status.items())
-
-
-def _identity(metadata: Mapping[str, object]) -> tuple[str, str, int]:
-    name, uid, generation = (metadata.get(key) for key in ("name", "uid", "generation"))
-    return (
-        name if isinstance(name, str) else "",
-        uid if isinstance(uid, str) else "",
-        generation if isinstance(generation, int) and not isinstance(generation, bool) else 0,
-    )

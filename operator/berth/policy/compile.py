@@ -12,10 +12,14 @@ from typing import TypeVar
 from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import BadArgument, Plugin
 from berth.engine.pre_filter_only import PreFilterOnly
+from berth.engine.preemption import Preemption
 from berth.engine.registry import UnknownPlugin, make_plugin
+from berth.engine.stages import Staged
 from berth.policy.entries import Point
+from berth.policy.expressions import make_predicate, make_priority
+from berth.policy.extenders import leave_to_extenders
 from berth.policy.records import Policy, PolicyError, Predicate, Priority, Problem
-from berth.policy.schema import examine
+from berth.policy.schema import NO_BASES, examine
 
 E = TypeVar("E", Predicate, Priority)
 
@@ -23,53 +27,114 @@ E = TypeVar("E", Predicate, Priority)
 # Compared by identity: a generation is compiled once.
 @dataclass(frozen=True, slots=True, eq=False)
 class ActivePolicy:
-    """A policy with the pipeline compiled from it."""
+    """A policy with what is compiled from it; `preemption` is None where it is switched off.
+
+    `stages` are its predicates that take part in what happens between a decision and the bind.
+    """
 
     policy: Policy
     pipeline: Pipeline
+    preemption: Preemption | None
+    stages: tuple[Staged, ...] = ()
 
 
-def load_policy(manifest: Mapping[str, object]) -> ActivePolicy:
-    """The manifest as a policy ready to decide. Raises `PolicyError` with every problem, arguments included."""
-    policy, problems = examine(manifest)
-    pipeline, refusals = _build(policy)
+def load_policy(manifest: Mapping[str, object], bases: Mapping[str, Policy] = NO_BASES) -> ActivePolicy:
+    """The manifest as a policy ready to decide. Raises `PolicyError` with every problem, arguments included.
+
+    `bases` are the policies, by name, that it may be based on.
+    """
+    policy, problems = examine(manifest, bases)
+    active, refusals = _build(policy)
     if problems or refusals:
         raise PolicyError(policy.name, (*problems, *refusals))
-    return ActivePolicy(policy, pipeline)
+    return active
+
+
+def activate(policy: Policy) -> ActivePolicy:
+    """The policy ready to decide. Raises `PolicyError` for plugins that do not exist and what they refuse."""
+    active, refusals = _build(policy)
+    if refusals:
+        raise PolicyError(policy.name, refusals)
+    return active
 
 
 def compile_policy(policy: Policy) -> Pipeline:
-    """The pipeline of the policy. Raises `PolicyError` for plugins that do not exist and arguments that they refuse."""
-    pipeline, refusals = _build(policy)
-    if refusals:
-        raise PolicyError(policy.name, refusals)
-    return pipeline
+    """The pipeline of the policy; see `activate`."""
+    return activate(policy).pipeline
 
 
-def _build(policy: Policy) -> tuple[Pipeline, list[Problem]]:
+def _build(policy: Policy) -> tuple[ActivePolicy, list[Problem]]:
     refusals: list[Problem] = []
+    predicates = leave_to_extenders(policy.predicates, policy.extenders)
+    entries = list(_plugins(policy, predicates, "filter", refusals.append))
     filters = [
-        PreFilterOnly(plugin) if entry.pre_filter_only else plugin
-        for entry, plugin in _plugins(policy.predicates, "filter", refusals.append)
+        PreFilterOnly(plugin) if entry.pre_filter_only else plugin for entry, plugin in entries if plugin.filters
     ]
-    scores = [(plugin, entry.weight) for entry, plugin in _plugins(policy.priorities, "score", refusals.append)]
-    return Pipeline(filters, scores, policy.tie_break), refusals
+    stages = tuple(plugin for _, plugin in entries if isinstance(plugin, Staged))
+    scores = [(plugin, entry.weight) for entry, plugin in _plugins(policy, policy.priorities, "score", refusals.append)]
+    pipeline = Pipeline(
+        filters, scores, policy.tie_break, node_percentage=policy.node_percentage, check_all=policy.check_all
+    )
+    return ActivePolicy(policy, pipeline, _preemption(policy), stages), refusals
 
 
-def _plugins(entries: Iterable[E], point: Point, refuse: Callable[[Problem], None]) -> Iterator[tuple[E, Plugin]]:
+def _preemption(policy: Policy) -> Preemption | None:
+    limits = policy.preemption
+    if not limits.enabled:
+        return None
+    return Preemption({"minCandidateNodesPercentage": limits.percentage, "minCandidateNodesAbsolute": limits.absolute})
+
+
+def _plugins(
+    policy: Policy, entries: Iterable[E], point: Point, refuse: Callable[[Problem], None]
+) -> Iterator[tuple[E, Plugin]]:
     for entry in entries:
         try:
-            yield entry, make_plugin(entry.plugin, entry.args, point, entry.name)
-        except UnknownPlugin:
-            refuse(Problem(f"{_origin(entry)}.name", f'"{entry.plugin}" is not a plugin'))
+            yield entry, _plugin(policy, entry, point)
+        except UnknownPlugin as error:
+            refuse(Problem(f"{_origin(entry)}.name", error.problem))
         except BadArgument as error:
-            refuse(Problem(_argument(entry, error.field), error.problem))
+            refuse(Problem(_path(entry, error.field), error.problem))
+
+
+def _plugin(policy: Policy, entry: Predicate | Priority, point: Point) -> Plugin:
+    if not entry.expression:
+        return make_plugin(entry.plugin, _args(policy, entry), point, entry.name)
+    parameters = dict(policy.parameters)  # CEL knows no other mapping
+    if isinstance(entry, Predicate):
+        return make_predicate(entry, parameters)
+    return make_priority(entry, parameters)
+
+
+def _args(policy: Policy, entry: Predicate | Priority) -> Mapping[str, object]:
+    """The entry's arguments, with those that the policy gives to every plugin of the kind."""
+    given = _given_by_policy(policy).get(entry.plugin)
+    if not given:
+        return entry.args
+    for field, (where, _) in given.items():
+        if field in entry.args:
+            raise BadArgument(field, f"{where} says it too: leave one of the two out")
+    return {**entry.args, **{field: value for field, (_, value) in given.items() if value is not None}}
+
+
+def _given_by_policy(policy: Policy) -> Mapping[str, Mapping[str, tuple[str, object]]]:
+    """Plugin -> argument -> the field of the policy that stands for it, and its value; None where it gives none."""
+    given: dict[str, Mapping[str, tuple[str, object]]] = {}
+    if policy.spread_defaults is not None:
+        where = "spec.defaultConstraints"
+        fields = ("defaultingType", "defaultConstraints")
+        given["PodTopologySpread"] = {field: (where, policy.spread_defaults.get(field)) for field in fields}
+    if policy.bind_timeout_seconds is not None:
+        field = "bindTimeoutSeconds"
+        given["VolumeBinding"] = {field: (f"spec.{field}", policy.bind_timeout_seconds)}
+    return given
 
 
 def _origin(entry: Predicate | Priority) -> str:
-    # An entry of the default profile has no place in the manifest: its name stands for the index.
+    # An entry of the base has no place in the manifest: its name stands for the index.
     return entry.origin or f"spec.{'predicates' if isinstance(entry, Predicate) else 'priorities'}[{entry.name}]"
 
 
-def _argument(entry: Predicate | Priority, field: str) -> str:
-    return f"{_origin(entry)}.args.{field}" if field else f"{_origin(entry)}.args"
+def _path(entry: Predicate | Priority, field: str) -> str:
+    parts = (_origin(entry), *(() if entry.expression else ("args",)), *((field,) if field else ()))
+    return ".".join(parts)

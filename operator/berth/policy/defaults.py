@@ -1,4 +1,4 @@
-"""The profile of kube-scheduler 1.36 without any configuration: the base that every policy differs from.
+"""The profile of kube-scheduler 1.36 without any configuration: the base that a policy differs from, if not another.
 
 Kubernetes lists its default plugins once, for all extension points, in an order and with weights
 (pkg/scheduler/apis/config/v1/default_plugins.go). `MULTI_POINT` is that list, with the plugins whose feature gates
@@ -14,6 +14,7 @@ us" from "no such plugin".
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from berth.engine.legacy.node_prefer_avoid_pods import DEFAULT_WEIGHT
@@ -118,10 +119,16 @@ OWN_WEIGHTS: Mapping[str, int] = MappingProxyType({"NodePreferAvoidPodsPriority"
 
 # What decides for schedulerName "berth" while no policy claims that name.
 BUILT_IN = Policy(
-    name="built-in",
+    name="(built-in)",  # which no object can have
     uid="",
     generation=0,
     scheduler_name=BUILT_IN_SCHEDULER_NAME,
     predicates=DEFAULT_PREDICATES,
     priorities=DEFAULT_PRIORITIES,
+)
+
+# What a policy may be based on besides another policy, whose name has no capitals.
+KUBERNETES_DEFAULT = "KubernetesDefault"
+OWN_BASES: Mapping[str, Policy] = MappingProxyType(
+    {KUBERNETES_DEFAULT: BUILT_IN, "Empty": replace(BUILT_IN, predicates=(), priorities=())}
 )

@@ -1,36 +1,55 @@
 """The entries of `predicates` and `priorities` as a manifest has them: read and checked, not yet laid over anything.
 
-An entry is about a plugin. Which one, its `name` says: today's name, or an old one that stands for it (an alias). Or
-`plugin` says it, and the name is the entry's own; so a policy has several of one plugin, with other arguments.
+An entry is about a plugin or has an expression. Which plugin, its `name` says: today's name, or an old one that stands
+for it (an alias). Or `plugin` says it, and the name is the entry's own; so a policy has several of one plugin, with
+other arguments. An expression has a name of its own always. An entry with nothing but the own name of an entry of the
+base is about that one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 from berth.engine.legacy.aliases import ALIASES, Alias
-from berth.engine.registry import PLUGINS
-from berth.policy.reading import Note, did_you_mean, read_args, read_flag, read_mapping, refuse_unknown
+from berth.engine.plugin import Plugin
+from berth.engine.registry import OWN_PLUGINS, PLUGINS, UnknownPlugin, UnusablePlugin, serves
+from berth.policy.expressions.language import MAX_LENGTH
+from berth.policy.reading import (
+    Note,
+    did_you_mean,
+    read_args,
+    read_flag,
+    read_list,
+    read_mapping,
+    read_text,
+    read_whole,
+    refuse_unknown,
+)
+from berth.policy.records import Predicate, Priority
 from berth.policy.wording import show
 
 PLUGIN_NAME_MAX_LENGTH = 253
 ENTRIES_MAX = 64
+MESSAGE_MAX_LENGTH = 256
 WEIGHT_MAX = 2**31 - 1  # kube-scheduler's weights are of 32 bits: whatever it takes, a policy can say
 
 Point = Literal["filter", "score"]
 LIST_OF: Mapping[Point, str] = {"filter": "predicates", "score": "priorities"}
 ENTRY_FIELDS: Mapping[Point, tuple[str, ...]] = {
-    "filter": ("name", "plugin", "enabled", "preFilterOnly", "args"),
-    "score": ("name", "plugin", "enabled", "weight", "args"),
+    "filter": ("name", "plugin", "enabled", "preFilterOnly", "args", "expression", "message"),
+    "score": ("name", "plugin", "enabled", "weight", "args", "expression", "normalize"),
 }
+NOT_WITH_EXPRESSION = ("plugin", "args", "preFilterOnly")
+ONLY_WITH_EXPRESSION = ("message", "normalize")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One item as written: None where the manifest is silent and the base speaks.
 
-    `stands_for` are the plugins it is about and the arguments that its name implies. `own_name`: it is one more of its
-    plugin, beside what the base has of it.
+    `stands_for` are the plugins it is about and the arguments that its name implies; an expression stands for itself.
+    `own_name`: it is one more of its plugin, beside what the base has of it.
     """
 
     name: str
@@ -40,23 +59,25 @@ class Entry:
     enabled: bool = True
     weight: int | None = None
     args: Mapping[str, object] | None = field(default=None)
-    pre_filter_only: bool = False
+    pre_filter_only: bool | None = None
+    expression: str | None = None
+    message: str | None = None
+    normalized: bool | None = None
 
 
-def read_entries(spec: Mapping[str, object], point: Point, note: Note) -> list[Entry]:
+# The entries of the base that have names of their own, by these; None: the base is not there, and any name may be one.
+Named = Mapping[str, Predicate | Priority] | None
+
+
+def named_in(entries: Iterable[Predicate | Priority]) -> Mapping[str, Predicate | Priority]:
+    return {entry.name: entry for entry in entries if entry.own_name}
+
+
+def read_entries(spec: Mapping[str, object], point: Point, named: Named, note: Note) -> list[Entry]:
     key = LIST_OF[point]
-    listed = spec.get(key)
-    if listed is None:
-        return []
-    if not isinstance(listed, list | tuple):
-        note(f"spec.{key}", f"{show(listed)} is not a list")
-        return []
-    if len(listed) > ENTRIES_MAX:
-        note(f"spec.{key}", f"has {len(listed)} entries, may have {ENTRIES_MAX}")
-        return []
     entries: dict[str, Entry] = {}
-    for index, item in enumerate(listed):
-        entry = _read_entry(item, f"spec.{key}[{index}]", point, note)
+    for index, item in enumerate(read_list(spec.get(key), f"spec.{key}", ENTRIES_MAX, note)):
+        entry = _read_entry(item, f"spec.{key}[{index}]", point, named, note)
         if entry is None:
             continue
         if entry.name in entries:
@@ -66,34 +87,77 @@ def read_entries(spec: Mapping[str, object], point: Point, note: Note) -> list[E
     return list(entries.values())
 
 
-def _read_entry(item: object, origin: str, point: Point, note: Note) -> Entry | None:
-    """The entry, or None where it is about no plugin: everything else wrong with it is noted all the same."""
+def _read_entry(item: object, origin: str, point: Point, named: Named, note: Note) -> Entry | None:
+    """The entry, or None where it is about nothing: everything else wrong with it is noted all the same."""
     body = read_mapping(item, origin, note)
     if not isinstance(item, Mapping):
         return None
     refuse_unknown(body, ENTRY_FIELDS[point], origin, note)
-    enabled = read_flag(body.get("enabled", True), f"{origin}.enabled", note, default=True)
-    weight = _weight(body.get("weight"), f"{origin}.weight", note) if point == "score" else None
-    args = read_args(body.get("args"), f"{origin}.args", note)
-    only = read_flag(body.get("preFilterOnly", False), f"{origin}.preFilterOnly", note, default=False)
     name = _name(body.get("name"), f"{origin}.name", note)
+    about = _about(body, name, origin, point, named, note)
+    enabled = _flag(body, "enabled", origin, note)
+    args = read_args(body.get("args"), f"{origin}.args", note)
+    weight = _weight(body.get("weight"), f"{origin}.weight", note) if point == "score" else None
+    only = _flag(body, "preFilterOnly", origin, note)
+    expression = read_text(body.get("expression"), f"{origin}.expression", MAX_LENGTH, note)
+    message = read_text(body.get("message"), f"{origin}.message", MESSAGE_MAX_LENGTH, note)
+    normalized = _flag(body, "normalize", origin, note)
+    if about is None or not name or (body.get("expression") is not None and expression is None):
+        return None
+    stands_for, own_name = about
+    if own_name and stands_for.plugins == (name,):  # an expression: it has none of these
+        args, only = None, None
+    return Entry(
+        name, origin, stands_for, own_name, enabled is not False, weight, args, only, expression, message, normalized
+    )
+
+
+def _about(
+    body: Mapping[str, object], name: str, origin: str, point: Point, named: Named, note: Note
+) -> tuple[Alias, bool] | None:
+    """What the entry stands for, and whether its name is its own."""
+    inherited = (named or {}).get(name) if body.get("plugin") is None else None
+    if body.get("expression") is not None or (inherited is not None and inherited.expression):
+        _refuse(body, NOT_WITH_EXPRESSION, "does not go with an expression: leave one of the two out", origin, note)
+        return _expression(name, f"{origin}.name", note)
+    if named is not None or body.get("plugin") is not None or name in PLUGINS or name in ALIASES[point]:
+        _refuse(body, ONLY_WITH_EXPRESSION, "goes with an expression only: a plugin does it by itself", origin, note)
+    if inherited is not None:
+        return Alias((inherited.plugin,)), True
     plugin = body.get("plugin")
     if plugin is None or plugin == name:
-        stands_for = _find(name, f"{origin}.name", point, note) if name else None
-        return Entry(name, origin, stands_for, False, enabled, weight, args, only) if stands_for else None
+        stands_for = _find(name, f"{origin}.name", point, note, named) if name else None
+        return (stands_for, False) if stands_for else None
+    return _own_name(name, plugin, origin, point, note)
+
+
+def _expression(name: str, where: str, note: Note) -> tuple[Alias, bool] | None:
+    if name in PLUGINS or any(name in aliases for aliases in ALIASES.values()):
+        note(where, f"{name} is the name of a plugin: give the expression one of its own")
+        return None
+    return Alias((name,)), True
+
+
+def _own_name(name: str, plugin: object, origin: str, point: Point, note: Note) -> tuple[Alias, bool] | None:
     stands_for = _find_named(plugin, f"{origin}.plugin", point, note)
-    if stands_for is None or not name:
+    if stands_for is None:
         return None
     taken = ALIASES[point].get(name) or (Alias((name,)) if name in PLUGINS else stands_for)
     if taken.plugins != stands_for.plugins:
         note(f"{origin}.name", f"{name} is the name of another plugin: give the entry one of its own")
         return None
-    return Entry(name, origin, stands_for, True, enabled, weight, args, only)
+    return stands_for, True
+
+
+def _refuse(body: Mapping[str, object], fields: Iterable[str], message: str, origin: str, note: Note) -> None:
+    for key in fields:
+        if body.get(key) is not None:
+            note(f"{origin}.{key}", message)
 
 
 def _name(value: object, where: str, note: Note) -> str:
     if value is None:
-        note(where, "is required: the plugin's name, for example NodeResourcesFit")
+        note(where, "is required: the plugin's name, for example NodeResourcesFit, or one of the entry's own")
     elif not isinstance(value, str) or not 0 < len(value) <= PLUGIN_NAME_MAX_LENGTH:
         note(where, f"{show(value)} is not a plugin name")
     else:
@@ -113,21 +177,34 @@ def _find_named(value: object, where: str, point: Point, note: Note) -> Alias | 
     return found
 
 
-def _find(name: str, where: str, point: Point, note: Note) -> Alias | None:
+def _find(name: str, where: str, point: Point, note: Note, named: Named = MappingProxyType({})) -> Alias | None:
     if name in ALIASES[point]:
         return ALIASES[point][name]
     other: Point = "score" if point == "filter" else "filter"
-    if name in _serving(point):
+    kind: type[Plugin] | None = None
+    try:
+        kind = PLUGINS[name]
+    except UnusablePlugin as error:
+        note(where, error.problem)
+        return None
+    except UnknownPlugin:
+        pass  # it may be an old name of the other list
+    if kind is not None and serves(kind, point):
         return Alias((name,))
-    if name in _serving(other) or name in ALIASES[other]:
+    if kind is not None or name in ALIASES[other]:
         note(where, _wrong_list(name, point))
-    else:
-        note(where, f"{show(name)} is not a plugin{did_you_mean(name, (*_serving(point), *ALIASES[point]))}")
+    elif named is not None:
+        hint = did_you_mean(name, (*_serving(point), *ALIASES[point], *named))
+        if not hint and where.endswith(".name"):
+            hint = "; an entry with a name of its own needs a plugin or an expression"
+        note(where, f"{show(name)} is not a plugin{hint}")
     return None
 
 
 def _serving(point: Point) -> list[str]:
-    return [name for name, plugin in PLUGINS.items() if (plugin.filters if point == "filter" else plugin.scores)]
+    """What may have been meant; of plugins that packages bring nobody knows what they do before they are imported."""
+    own = [name for name, plugin in OWN_PLUGINS.items() if (plugin.filters if point == "filter" else plugin.scores)]
+    return [*own, *(name for name in PLUGINS if name not in OWN_PLUGINS)]
 
 
 def _wrong_list(name: str, point: Point) -> str:
@@ -136,15 +213,13 @@ def _wrong_list(name: str, point: Point) -> str:
     return f"{name} only filters nodes: it belongs into spec.predicates"
 
 
+def _flag(body: Mapping[str, object], key: str, origin: str, note: Note) -> bool | None:
+    value = body.get(key)
+    return None if value is None else read_flag(value, f"{origin}.{key}", note, default=True)
+
+
 def _weight(value: object, where: str, note: Note) -> int | None:
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool):
-        note(where, f"{show(value)} is not a whole number")
-    elif value == 0:
+    if value == 0 and type(value) is int:
         note(where, f"0 is not from 1 to {WEIGHT_MAX}; write enabled: false to leave the plugin out")
-    elif not 1 <= value <= WEIGHT_MAX:
-        note(where, f"{show(value)} is not from 1 to {WEIGHT_MAX}")
-    else:
-        return value
-    return None
+        return None
+    return read_whole(value, where, 1, WEIGHT_MAX, note)

@@ -1,15 +1,28 @@
 """Readers of manifests that note what is wrong, with its path, and go on."""
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
 from types import MappingProxyType
+from typing import TypeVar
 
 from berth.policy.records import NO_ARGS
 from berth.policy.wording import cut, show
 
 ARGS_MAX_DEPTH = 32
+LARGEST = 2**63 - 1
+OBJECT_NAME_MAX_LENGTH = 253
+_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
+C = TypeVar("C", bound=StrEnum)
 Note = Callable[[str, str], None]  # (field, message): one more problem
+
+
+def is_object_name(name: str) -> bool:
+    """Whether the API server takes it as the name of an object."""
+    return len(name) <= OBJECT_NAME_MAX_LENGTH and _OBJECT_NAME.fullmatch(name) is not None
 
 
 def read_mapping(value: object, where: str, note: Note) -> Mapping[str, object]:
@@ -24,6 +37,80 @@ def read_flag(value: object, where: str, note: Note, default: bool) -> bool:
         return value
     note(where, f"{show(value)} is not true or false")
     return default
+
+
+def read_choice(value: object, where: str, choices: type[C], note: Note, default: C) -> C:
+    """One of the texts that an enumeration knows; the default where nothing is given."""
+    if value is None:
+        return default
+    for choice in choices:
+        if value == choice.value:
+            return choice
+    note(where, f"{show(value)} is not one of {', '.join(choice.value for choice in choices)}")
+    return default
+
+
+def read_whole(value: object, where: str, low: int, high: int, note: Note) -> int | None:
+    """A whole number from low to high; None where nothing, or nothing of use, is given."""
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool):
+        note(where, f"{show(value)} is not a whole number")
+    elif not low <= value <= high:
+        note(where, f"{show(value)} is not from {low} to {high}")
+    else:
+        return value
+    return None
+
+
+def read_number(value: object, where: str, low: float, high: float, note: Note) -> float | None:
+    """A number from low to high; None where nothing, or nothing of use, is given."""
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        note(where, f"{show(value)} is not a number")
+    elif not low <= value <= high:
+        note(where, f"{show(value)} is not from {low:g} to {high:g}")
+    else:
+        return float(value)
+    return None
+
+
+def read_text(value: object, where: str, longest: int, note: Note) -> str | None:
+    """A text that is not empty; None where nothing, or nothing of use, is given."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        note(where, f"{show(value)} is not a text")
+    elif not value.strip():
+        note(where, "is empty: leave it out, or say something")
+    elif len(value) > longest:
+        note(where, f"has {len(value)} characters, may have {longest}")
+    else:
+        return value
+    return None
+
+
+def read_list(value: object, where: str, most: int, note: Note, what: str = "entries") -> Sequence[object]:
+    """The items of a list; none where nothing, or nothing of use, is given."""
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        note(where, f"{show(value)} is not a list")
+    elif len(value) > most:
+        note(where, f"has {len(value)} {what}, may have {most}")
+    else:
+        return value
+    return ()
+
+
+def read_optional(value: object, where: str, known: tuple[str, ...], note: Note) -> Mapping[str, object]:
+    """A mapping with fields of these names; empty where nothing, or nothing of use, is given."""
+    if value is None:
+        return NO_ARGS
+    body = read_mapping(value, where, note)
+    refuse_unknown(body, known, where, note)
+    return body
 
 
 def read_args(value: object, where: str, note: Note) -> Mapping[str, object] | None:
@@ -63,7 +150,9 @@ class _NotJson(Exception):
 
 def _copy_json(value: object, where: str, depth: int) -> object:
     """A copy of our own, so that nobody changes a policy that is in force; plain dicts and lists, as plugins read."""
-    if value is None or isinstance(value, str | int | float | bool):
+    if isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
+        raise _NotJson(where, "is a number of more than 64 bits; put it in quotes if text is meant")
+    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if depth == 0:
         raise _NotJson(where, f"is nested deeper than {ARGS_MAX_DEPTH} levels")

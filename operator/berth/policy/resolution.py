@@ -1,11 +1,13 @@
-"""Laying the entries of a manifest over the default profile: what then runs, and in which order.
+"""Laying the entries of a manifest over those of its base: what then runs, and in which order.
 
-An entry about a plugin of the profile replaces its weight or arguments in place, another is added, one with
+An entry about a plugin of the base replaces its weight or arguments in place, another is added, one with
 `enabled: false` is dropped. An old name counts as the plugin that it stands for, so two entries may not be about the
 same plugin, unless they have names of their own. GeneralPredicates stands for four plugins and may stand beside
-entries about them, which then speak for themselves.
+entries about them, which then speak for themselves. An entry that has the own name of one of the base changes that one,
+or takes its place where it is about another plugin or has an expression instead.
 
-Predicates run in the order of Kubernetes (`PREDICATE_ORDER`), after those that `predicateOrder` puts first.
+Predicates run in the order of Kubernetes (`PREDICATE_ORDER`), expressions last, after those that `predicateOrder` puts
+first; without one, after those that the base puts first.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,42 +16,59 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from berth.engine.legacy.aliases import PREDICATES, Alias
-from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES, OWN_WEIGHTS, PREDICATE_ORDER
+from berth.policy.defaults import DEFAULT_PRIORITIES, OWN_WEIGHTS, PREDICATE_ORDER
 from berth.policy.entries import ENTRIES_MAX, Entry
-from berth.policy.reading import Note, did_you_mean
-from berth.policy.records import Predicate, Priority
+from berth.policy.reading import Note, did_you_mean, read_list
+from berth.policy.records import Policy, Predicate, Priority
 from berth.policy.wording import show
 
 T = TypeVar("T", Predicate, Priority)
 Args = Mapping[str, object] | None
 
 _RANK: Mapping[str, int] = {name: rank for rank, name in enumerate(PREDICATE_ORDER)}
+_USUAL_WEIGHTS: Mapping[str, int] = {entry.name: entry.weight for entry in DEFAULT_PRIORITIES}
 
 
-def resolve_predicates(entries: Sequence[Entry], order: object, note: Note) -> tuple[Predicate, ...]:
+def resolve_predicates(base: Policy, entries: Sequence[Entry], note: Note) -> tuple[Predicate, ...]:
+    """Whatever then filters, in the order of Kubernetes."""
+
     def new(entry: Entry, plugin: str) -> Predicate:
         return Predicate(entry.name, plugin=plugin)
 
-    def change(base: Predicate, entry: Entry, args: Args) -> Predicate:
-        args, only = base.args if args is None else args, entry.pre_filter_only
-        return replace(base, name=entry.name, args=args, origin=entry.origin, pre_filter_only=only)
+    def change(before: Predicate, entry: Entry, args: Args) -> Predicate:
+        return replace(
+            before,
+            name=entry.name,
+            own_name=entry.own_name,
+            origin=entry.origin,
+            args=before.args if args is None else args,
+            pre_filter_only=before.pre_filter_only if entry.pre_filter_only is None else entry.pre_filter_only,
+            expression=before.expression if entry.expression is None else entry.expression,
+            message=before.message if entry.message is None else entry.message,
+        )
 
-    resolved = _resolve(DEFAULT_PREDICATES, entries, new, change, note)
-    usual = sorted(resolved, key=lambda entry: _RANK.get(entry.plugin, len(_RANK)))
-    first = _read_order(order, usual, note)
-    return (*first.values(), *(entry for entry in usual if entry.name not in first))
+    resolved = _resolve(base.predicates, entries, new, change, note)
+    return tuple(sorted(resolved, key=lambda entry: _RANK.get(entry.plugin, len(_RANK))))
 
 
-def resolve_priorities(entries: Sequence[Entry], note: Note) -> tuple[Priority, ...]:
+def resolve_priorities(base: Policy, entries: Sequence[Entry], note: Note) -> tuple[Priority, ...]:
     def new(entry: Entry, plugin: str) -> Priority:
-        return Priority(entry.name, OWN_WEIGHTS.get(plugin, 1), plugin=plugin)
+        weight = OWN_WEIGHTS.get(plugin, 1)
+        return Priority(entry.name, weight if entry.own_name else _USUAL_WEIGHTS.get(plugin, weight), plugin=plugin)
 
-    def change(base: Priority, entry: Entry, args: Args) -> Priority:
-        weight = base.weight if entry.weight is None else entry.weight
-        args = base.args if args is None else args
-        return replace(base, name=entry.name, weight=weight, args=args, origin=entry.origin)
+    def change(before: Priority, entry: Entry, args: Args) -> Priority:
+        return replace(
+            before,
+            name=entry.name,
+            own_name=entry.own_name,
+            origin=entry.origin,
+            weight=before.weight if entry.weight is None else entry.weight,
+            args=before.args if args is None else args,
+            expression=before.expression if entry.expression is None else entry.expression,
+            normalized=before.normalized if entry.normalized is None else entry.normalized,
+        )
 
-    return tuple(_resolve(DEFAULT_PRIORITIES, entries, new, change, note))
+    return tuple(_resolve(base.priorities, entries, new, change, note))
 
 
 def _resolve(
@@ -59,14 +78,17 @@ def _resolve(
     change: Callable[[T, Entry, Args], T],
     note: Note,
 ) -> list[T]:
-    resolved = {item.name: item for item in base}
+    resolved = {item.name if item.own_name else item.plugin: replace(item, origin="") for item in base}
     for entry in _one_by_one(entries, note):
         [plugin] = entry.stands_for.plugins
         key = entry.name if entry.own_name else plugin  # a name of its own is never that of a plugin
         if not entry.enabled:
             resolved.pop(key, None)
-        else:
-            resolved[key] = change(resolved.get(key) or new(entry, plugin), entry, _args(entry, note))
+            continue
+        before = resolved.get(key)
+        if before is None or before.plugin != plugin:
+            before = new(entry, plugin)
+        resolved[key] = change(before, entry, _args(entry, note))
     return list(resolved.values())
 
 
@@ -109,32 +131,37 @@ def _args(entry: Entry, note: Note) -> Args:
     return MappingProxyType({**(entry.args or {}), "scoringStrategy": {**implied, **given, "type": kind}})
 
 
-def _read_order(value: object, active: Sequence[Predicate], note: Note) -> dict[str, Predicate]:
-    """The predicates that `predicateOrder` puts first, by name; an old name counts as the plugins it stands for."""
-    where = "spec.predicateOrder"
+# --- the order of predicates
+
+
+def read_order(value: object, base: Policy, predicates: Sequence[Predicate], note: Note) -> tuple[str, ...]:
+    """The names that run first: what the manifest says, or else the base, less what has been dropped."""
     if value is None:
-        return {}
-    if not isinstance(value, list | tuple):
-        note(where, f"{show(value)} is not a list")
-        return {}
-    if len(value) > ENTRIES_MAX:
-        note(where, f"has {len(value)} names, may have {ENTRIES_MAX}")
-        return {}
-    first: dict[str, Predicate] = {}
-    for index, name in enumerate(value):
-        found = _called(name, active) if isinstance(name, str) else []
+        return tuple(name for name in base.predicate_order if _called(name, predicates))
+    placed: set[str] = set()
+    names: list[str] = []
+    for index, name in enumerate(read_list(value, "spec.predicateOrder", ENTRIES_MAX, note, "names")):
+        where = f"spec.predicateOrder[{index}]"
+        found = _called(name, predicates) if isinstance(name, str) else []
         if not found:
-            hint = did_you_mean(name, [entry.name for entry in active]) if isinstance(name, str) else ""
-            note(f"{where}[{index}]", f"{show(name)} is not among the predicates of this policy{hint}")
-        elif any(entry.name in first for entry in found):
-            note(f"{where}[{index}]", f"{show(name)} has its place already")
+            hint = did_you_mean(name, [entry.name for entry in predicates]) if isinstance(name, str) else ""
+            note(where, f"{show(name)} is not among the predicates of this policy{hint}")
+        elif any(entry.name in placed for entry in found):
+            note(where, f"{show(name)} has its place already")
         else:
-            first |= {entry.name: entry for entry in found}
-    return first
+            placed |= {entry.name for entry in found}
+            names.append(str(name))
+    return tuple(names)
 
 
-def _called(name: str, active: Sequence[Predicate]) -> list[Predicate]:
+def put_first(names: Sequence[str], predicates: Sequence[Predicate]) -> tuple[Predicate, ...]:
+    """The predicates of these names first, in the order of the names; an old name counts as what it stands for."""
+    first = {entry.name: entry for name in names for entry in _called(name, predicates)}
+    return (*first.values(), *(entry for entry in predicates if entry.name not in first))
+
+
+def _called(name: str, predicates: Sequence[Predicate]) -> list[Predicate]:
     """The predicate of this name, or else those of the plugins that the name stands for."""
-    named = [entry for entry in active if entry.name == name]
+    named = [entry for entry in predicates if entry.name == name]
     plugins = PREDICATES[name].plugins if name in PREDICATES else (name,)
-    return named or [entry for plugin in plugins for entry in active if entry.plugin == plugin]
+    return named or [entry for plugin in plugins for entry in predicates if entry.plugin == plugin]

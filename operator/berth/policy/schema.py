@@ -1,8 +1,9 @@
 """From a SchedulingPolicy manifest, as an API server or a file gives it, to a resolved `Policy`.
 
 The way: every field is read by a function that notes what is wrong and goes on, so that one pass finds every problem
-of the manifest, each with its path (`spec.priorities[2].weight`). Then the entries (`entries`) are laid over the
-default profile (`resolution`).
+of the manifest, each with its path (`spec.priorities[2].weight`). Everything is laid over the base: entries
+(`entries`, `resolution`), extenders (`extenders`) and the other fields (`settings`). The base is the default profile of
+Kubernetes, nothing at all, or another policy, which has been resolved before.
 
 Stricter than the CRD on purpose: the API server prunes fields that it does not know, here they are typos to report,
 with the field that was probably meant. The bounds are those of the CRD, and a test holds the two together.
@@ -11,30 +12,70 @@ Plugin names are judged here; arguments are judged by the plugins themselves (`c
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 
-from berth.engine.pipeline import TieBreak
-from berth.policy.entries import read_entries
-from berth.policy.reading import Note, read_mapping, refuse_unknown
-from berth.policy.records import Policy, PolicyError, Problem
-from berth.policy.resolution import resolve_predicates, resolve_priorities
+from berth.policy.defaults import BUILT_IN, KUBERNETES_DEFAULT, OWN_BASES
+from berth.policy.entries import named_in, read_entries
+from berth.policy.extenders import read_extenders
+from berth.policy.reading import Note, did_you_mean, is_object_name, read_choice, read_mapping, refuse_unknown
+from berth.policy.records import Extender, Mode, Policy, PolicyError, Problem
+from berth.policy.resolution import put_first, read_order, resolve_predicates, resolve_priorities
+from berth.policy.selecting import read_selector
+from berth.policy.settings import read_settings
 from berth.policy.wording import show
 
 API_VERSION = "berth.dev/v1alpha1"
 KIND = "SchedulingPolicy"
 SCHEDULER_NAME_MAX_LENGTH = 253
-SPEC_FIELDS = ("schedulerName", "predicates", "predicateOrder", "priorities", "tieBreak")
+EXPRESSIONS_MAX = 16
+NO_BASES: Mapping[str, Policy] = MappingProxyType({})
+SPEC_FIELDS = (
+    "schedulerName",
+    "namespaceSelector",
+    "podSelector",
+    "mode",
+    "base",
+    "predicates",
+    "predicateOrder",
+    "priorities",
+    "parameters",
+    "extenders",
+    "preemption",
+    "tieBreak",
+    "backoff",
+    "flushSeconds",
+    "bindTimeoutSeconds",
+    "percentageOfNodesToScore",
+    "alwaysCheckAllPredicates",
+    "defaultConstraints",
+    "annotatePods",
+    "shadow",
+)
 
 
-def parse_policy(manifest: Mapping[str, object]) -> Policy:
+def parse_policy(manifest: Mapping[str, object], bases: Mapping[str, Policy] = NO_BASES) -> Policy:
     """The policy that the manifest describes. Raises `PolicyError` with every problem of its structure and names."""
-    policy, problems = examine(manifest)
+    policy, problems = examine(manifest, bases)
     if problems:
         raise PolicyError(policy.name, problems)
     return policy
 
 
-def examine(manifest: Mapping[str, object]) -> tuple[Policy, tuple[Problem, ...]]:
-    """What can be made of the manifest, and everything that is wrong with it: a usable policy only without problems."""
+def base_of(manifest: Mapping[str, object]) -> str | None:
+    """The name of the policy that the manifest is based on; None for one of the bases that Berth has itself."""
+    spec = manifest.get("spec")
+    base = spec.get("base") if isinstance(spec, Mapping) else None
+    return base if isinstance(base, str) and base and base not in OWN_BASES else None
+
+
+def examine(
+    manifest: Mapping[str, object], bases: Mapping[str, Policy] = NO_BASES
+) -> tuple[Policy, tuple[Problem, ...]]:
+    """What can be made of the manifest, and everything that is wrong with it: a usable policy only without problems.
+
+    `bases` are the policies, by name, that it may be based on.
+    """
     problems: list[Problem] = []
 
     def note(where: str, message: str) -> None:
@@ -44,16 +85,80 @@ def examine(manifest: Mapping[str, object]) -> tuple[Policy, tuple[Problem, ...]
     metadata = read_mapping(manifest.get("metadata"), "metadata", note)
     spec = read_mapping(manifest.get("spec"), "spec", note)
     refuse_unknown(spec, SPEC_FIELDS, "spec", note)
-    policy = Policy(
-        name=_name(metadata, note),
+    name = _name(metadata, note)
+    scheduler_name = _scheduler_name(spec, note)
+    base = _base(spec.get("base"), name, bases, note)
+    policy = replace(
+        read_settings(
+            spec, base or BUILT_IN, read_choice(spec.get("mode"), "spec.mode", Mode, note, Mode.ACTIVE), note
+        ),
+        name=name,
         uid=_text(metadata.get("uid")),
         generation=_generation(metadata.get("generation")),
-        scheduler_name=_scheduler_name(spec, note),
-        predicates=resolve_predicates(read_entries(spec, "filter", note), spec.get("predicateOrder"), note),
-        priorities=resolve_priorities(read_entries(spec, "score", note), note),
-        tie_break=_tie_break(spec, note),
+        scheduler_name=scheduler_name,
+        namespace_selector=read_selector(spec.get("namespaceSelector"), "spec.namespaceSelector", note),
+        pod_selector=read_selector(spec.get("podSelector"), "spec.podSelector", note),
+        extenders=_extenders(spec, base or BUILT_IN, note),
     )
+    policy = _with_entries(policy, spec, base, note)
+    _limit_expressions(policy, note)
     return policy, tuple(problems)
+
+
+# --- what is laid over the base
+
+
+def _base(value: object, name: str, bases: Mapping[str, Policy], note: Note) -> Policy | None:
+    """The policy that the others' fields come from; None where it is not there."""
+    where = "spec.base"
+    if value is None:
+        return OWN_BASES[KUBERNETES_DEFAULT]
+    own = ", ".join(OWN_BASES)
+    if isinstance(value, str) and value in OWN_BASES:
+        return OWN_BASES[value]
+    if not isinstance(value, str) or not is_object_name(value):
+        hint = did_you_mean(value, (*OWN_BASES, *bases)) if isinstance(value, str) else ""
+        note(where, f"{show(value)} is not {own} or the name of a policy{hint}")
+    elif value == name:
+        note(where, "a policy cannot be based on itself")
+    elif value not in bases:
+        hint = did_you_mean(value, bases) or f"; apply or mend it, or write one of {own}"
+        note(where, f"there is no valid SchedulingPolicy {value}{hint}")
+    else:
+        return bases[value]
+    return None
+
+
+def _with_entries(policy: Policy, spec: Mapping[str, object], base: Policy | None, note: Note) -> Policy:
+    """Entries of a base that is not there can be changed by names that nobody knows: those are not judged then."""
+    under = base or BUILT_IN
+    filters = read_entries(spec, "filter", named_in(base.predicates) if base else None, note)
+    scores = read_entries(spec, "score", named_in(base.priorities) if base else None, note)
+    predicates = resolve_predicates(under, filters, note)
+    order = read_order(spec.get("predicateOrder"), under, predicates, note) if base else ()
+    return replace(
+        policy,
+        predicates=put_first(order, predicates),
+        predicate_order=order,
+        priorities=resolve_priorities(under, scores, note),
+    )
+
+
+def _extenders(spec: Mapping[str, object], base: Policy, note: Note) -> tuple[Extender, ...]:
+    """The manifest's, or else the base's."""
+    if spec.get("extenders") is None:
+        return tuple(replace(extender, origin="") for extender in base.extenders)
+    return read_extenders(spec["extenders"], note)
+
+
+def _limit_expressions(policy: Policy, note: Note) -> None:
+    expressions = [
+        *(entry.expression for entry in policy.predicates),
+        *(entry.expression for entry in policy.priorities),
+    ]
+    count = sum(map(bool, expressions))
+    if count > EXPRESSIONS_MAX:
+        note("spec", f"has {count} expressions, with those of its base, and may have {EXPRESSIONS_MAX}")
 
 
 # --- the head of the manifest
@@ -90,17 +195,6 @@ def _scheduler_name(spec: Mapping[str, object], note: Note) -> str:
     else:
         return value
     return ""
-
-
-def _tie_break(spec: Mapping[str, object], note: Note) -> TieBreak:
-    value = spec.get("tieBreak")
-    if value is None:
-        return TieBreak.RANDOM
-    for choice in TieBreak:
-        if value == choice.value:
-            return choice
-    note("spec.tieBreak", f"{show(value)} is not one of {', '.join(choice.value for choice in TieBreak)}")
-    return TieBreak.RANDOM
 
 
 def _text(value: object) -> str:

@@ -1,27 +1,42 @@
-"""What a policy's status says: two conditions, the generation seen and the generation in force.
+"""What a policy's status says: conditions, the generation seen, the one in force, and what it was used for.
 
-    Accepted   True  Valid            the latest generation is a policy
-               False Invalid          it is not; the message has every problem with its field
-    Active     True  InForce          the latest generation decides
-               True  LastGoodInForce  the latest was refused; the last good one goes on deciding
-               False Superseded       another policy with the same schedulerName comes first by name
-               False NeverValid       no generation that could decide has been seen
+    Accepted   True  Valid             the latest generation is a policy
+               False Invalid           it is not; the message has every problem with its field
+    Active     True  InForce           the latest generation decides
+               True  LastGoodInForce   the latest was refused; the last good one goes on deciding
+               False Superseded        another policy comes first for every pod that this one matches
+               False Shadow            mode Shadow: it judges beside the policy that decides, and reports
+               False Disabled          mode Disabled
+               False NeverValid        no generation that could decide has been seen
+    Contested  True  SameRank          others of the same rank may match the same pods: the first by name decides
+               False Alone             no others do
+               False NoClaim           the policy decides for no pods
+    Degraded   True  ExtenderFailing, PluginFailing, ExpressionFailing, Failing (several of them)
+                                       something failed in the last five minutes
+               False Healthy           nothing did
 
 Times follow metav1.Condition: lastTransitionTime moves only when a condition's status does, whatever becomes of its
-reason and message. Pure functions: who wins a scheduler name is decided in `book`.
+reason and message. activeSince moves when another generation, or another meaning of it, comes into force. Pure
+functions: who decides is found in `choice` and `contest`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 
-from berth.policy.records import Policy, Problem
+from berth.policy.counting import describe_counts, format_time
+from berth.policy.records import Mode, Policy, Problem
+from berth.policy.usage import NO_COUNTS, Counts, Failure
+from berth.policy.wording import list_names
 
 MESSAGE_MAX_LENGTH = 32768  # metav1.Condition
+DEGRADED_SECONDS = 300
 
 _NEVER_VALID = "nothing of this policy is in force: no valid generation has been seen since Berth started"
+_KINDS = {"extender": "ExtenderFailing", "plugin": "PluginFailing"}  # by the first word of a source
 
 Status = dict[str, object]
+_Verdict = tuple[bool, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,54 +46,113 @@ class Standing:
     generation: int  # the latest seen
     problems: tuple[Problem, ...]  # of the latest
     last_good: Policy | None
-    claimants: tuple[str, ...]  # every policy that claims last_good's scheduler name, by name: the first decides
+    fingerprint: str = ""  # of last_good
+    rivals: tuple[str, ...] = ()  # of the same rank, by name
+    superseder: str | None = None  # the policy that decides wherever this one could
+    counts: Counts = NO_COUNTS
 
     @property
-    def in_force(self) -> bool:
-        return self.last_good is not None and self.claimants[:1] == (self.last_good.name,)
+    def claims(self) -> bool:
+        return self.last_good is not None and self.last_good.mode is Mode.ACTIVE
+
+    @property
+    def shadows(self) -> bool:
+        return self.last_good is not None and self.last_good.mode is Mode.SHADOW
+
+    @property
+    def in_force(self) -> Policy | None:
+        """What decides, or judges in the shadow."""
+        return self.last_good if self.shadows or (self.claims and self.superseder is None) else None
 
 
-def describe(standing: Standing, previous: object, now: datetime) -> Status:
-    """The status of a policy, taking over times from the previous status where a condition has not turned."""
+def describe(standing: Standing, now: datetime, *previous: object) -> Status:
+    """The status of a policy, taking over times from the first of the previous ones that says the same.
+
+    A field without a value is None: a merge patch removes it.
+    """
     conditions = [
-        _condition("Accepted", *_accepted(standing), standing.generation),
-        _condition("Active", *_active(standing), standing.generation),
+        _condition(kind, verdict, standing.generation)
+        for kind, verdict in (
+            ("Accepted", _accepted(standing)),
+            ("Active", _active(standing)),
+            ("Contested", _contested(standing)),
+            ("Degraded", _degraded(standing.counts.failures, now)),
+        )
     ]
     for condition in conditions:
-        condition["lastTransitionTime"] = _since(condition, previous) or format_time(now)
-    in_force = standing.last_good.generation if standing.in_force and standing.last_good else 0
-    return {"observedGeneration": standing.generation, "activeGeneration": in_force, "conditions": conditions}
+        condition["lastTransitionTime"] = _turned(condition, previous) or format_time(now)
+    return {
+        "observedGeneration": standing.generation,
+        **_in_force(standing, now, previous),
+        **describe_counts(standing.counts, is_shadow=standing.shadows),
+        "conditions": conditions,
+    }
 
 
-def format_time(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _in_force(standing: Standing, now: datetime, previous: Sequence[object]) -> Status:
+    policy = standing.in_force
+    if policy is None:
+        return {"activeGeneration": 0, "activeHash": None, "activeSince": None}
+    what: Status = {"activeGeneration": policy.generation, "activeHash": standing.fingerprint}
+    for status in _mappings(previous):
+        since = status.get("activeSince")
+        if isinstance(since, str) and all(status.get(key) == value for key, value in what.items()):
+            return {**what, "activeSince": since}
+    return {**what, "activeSince": format_time(now)}
 
 
-def _accepted(standing: Standing) -> tuple[bool, str, str]:
+# --- the conditions
+
+
+def _accepted(standing: Standing) -> _Verdict:
     if standing.problems:
         return False, "Invalid", _list_problems(standing.problems)
     return True, "Valid", f"generation {standing.generation} is valid"
 
 
-def _active(standing: Standing) -> tuple[bool, str, str]:
+def _active(standing: Standing) -> _Verdict:
     good = standing.last_good
     if good is None:
         return False, "NeverValid", _NEVER_VALID
-    if not standing.in_force:
-        winner = standing.claimants[0]
-        message = f"policy {winner} claims schedulerName {good.scheduler_name} too and comes first by name"
-        return False, "Superseded", message
-    rivals = _mention_rivals(standing.claimants[1:])
+    if good.mode is Mode.DISABLED:
+        return False, "Disabled", f"generation {good.generation} says mode: Disabled"
+    if good.mode is Mode.SHADOW:
+        what = f"generation {good.generation} judges pods of schedulerName {good.scheduler_name} and binds nothing"
+        return False, "Shadow", f"mode: Shadow: {what}"
+    if standing.superseder is not None:
+        why = f"policy {standing.superseder} matches every pod that this one matches, and comes first"
+        return False, "Superseded", f"{why} (more selectors, then more requirements, then by name)"
     if standing.problems:
         message = f"generation {good.generation} stays in force for schedulerName {good.scheduler_name}: generation"
-        return True, "LastGoodInForce", f"{message} {standing.generation} was refused (see Accepted){rivals}"
-    return True, "InForce", f"generation {good.generation} decides for schedulerName {good.scheduler_name}{rivals}"
+        return True, "LastGoodInForce", f"{message} {standing.generation} was refused (see Accepted)"
+    return True, "InForce", f"generation {good.generation} decides for schedulerName {good.scheduler_name}"
 
 
-def _mention_rivals(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    return f"; also claimed, without effect, by {', '.join(names)}: the first by name decides"
+def _contested(standing: Standing) -> _Verdict:
+    good = standing.last_good
+    if good is None or not standing.claims:
+        return False, "NoClaim", "the policy decides for no pods"
+    if not standing.rivals:
+        return False, "Alone", "no other policy of the same rank may match the same pods"
+    before = [name for name in standing.rivals if name < good.name]
+    after = [name for name in standing.rivals if name > good.name]
+    wins = [f"{list_names(before)} before this policy"] if before else []
+    wins += [f"this policy before {list_names(after)}"] if after else []
+    why = f"{list_names(standing.rivals)} may match the same pods with as many selectors and requirements"
+    return True, "SameRank", f"{why}; where they do, the first by name decides: {', '.join(wins)}"
+
+
+def _degraded(failures: Sequence[Failure], now: datetime) -> _Verdict:
+    recent = [failure for failure in failures if now - failure.last < timedelta(seconds=DEGRADED_SECONDS)]
+    if not recent:
+        return False, "Healthy", "nothing has failed in the last five minutes"
+    reasons = {_KINDS.get(failure.source.partition(" ")[0], "ExpressionFailing") for failure in recent}
+    told = [f"{failure.source} failed {_times(failure.count)}, lastly: {failure.message}" for failure in recent]
+    return True, reasons.pop() if len(reasons) == 1 else "Failing", "; ".join(told)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _list_problems(problems: Sequence[Problem]) -> str:
@@ -95,7 +169,8 @@ def _list_problems(problems: Sequence[Problem]) -> str:
     return "; ".join([*kept, f"and {len(problems) - len(kept)} more problems"])
 
 
-def _condition(kind: str, holds: bool, reason: str, message: str, generation: int) -> dict[str, object]:
+def _condition(kind: str, verdict: _Verdict, generation: int) -> dict[str, object]:
+    holds, reason, message = verdict
     return {
         "type": kind,
         "status": "True" if holds else "False",
@@ -105,13 +180,21 @@ def _condition(kind: str, holds: bool, reason: str, message: str, generation: in
     }
 
 
-def _since(condition: Mapping[str, object], previous: object) -> str | None:
-    """When the condition took its status, if the previous status knows."""
-    before = previous.get("conditions") if isinstance(previous, Mapping) else None
-    for old in before if isinstance(before, list | tuple) else ():
-        if not isinstance(old, Mapping) or old.get("type") != condition["type"]:
-            continue
-        since = old.get("lastTransitionTime")
-        if old.get("status") == condition["status"] and isinstance(since, str) and since:
-            return since
+def _turned(condition: Mapping[str, object], previous: Sequence[object]) -> str | None:
+    """When the condition took its status, if one of the previous statuses knows."""
+    for status in _mappings(previous):
+        for old in _conditions(status):
+            since = old.get("lastTransitionTime")
+            same = all(old.get(key) == condition[key] for key in ("type", "status"))
+            if same and isinstance(since, str) and since:
+                return since
     return None
+
+
+def _conditions(status: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    listed = status.get("conditions")
+    return _mappings(listed if isinstance(listed, list | tuple) else ())
+
+
+def _mappings(values: Sequence[object]) -> Iterator[Mapping[str, object]]:
+    return (value for value in values if isinstance(value, Mapping))

@@ -1,12 +1,12 @@
 """Values of manifests in messages: as their writer knows them, and never longer than a message can bear."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 
 def show(value: object) -> str:
     """The value as a reader of the manifest knows it, cut to a length that fits into a message."""
-    if isinstance(value, str):
-        return f'"{cut(value)}"'
+    if isinstance(value, str):  # on one line, whatever is in it
+        return f'"{cut(value if value.isprintable() else value.encode("unicode_escape").decode())}"'
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
@@ -22,3 +22,9 @@ def show(value: object) -> str:
 
 def cut(text: str, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def list_names(names: Sequence[str], most: int = 5) -> str:
+    """As many of the names as a message can bear, and how many more there are."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

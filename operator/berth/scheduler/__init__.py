@@ -5,7 +5,18 @@ Nothing here knows kopf, HTTP or the time of day of the machine.
 """
 
 from berth.scheduler.cache import Cache
-from berth.scheduler.ports import BindRefused, Clock, Cluster, NotWritten, OutcomeUnknown, PodEvent, Random, Unavailable
+from berth.scheduler.ports import (
+    BindRefused,
+    Clock,
+    Cluster,
+    NotEvicted,
+    NotLeading,
+    NotWritten,
+    OutcomeUnknown,
+    PodEvent,
+    Random,
+    Unavailable,
+)
 from berth.scheduler.queue import Queue
 from berth.scheduler.scheduler import Scheduler
 
@@ -14,6 +25,8 @@ __all__ = [
     "Cache",
     "Clock",
     "Cluster",
+    "NotEvicted",
+    "NotLeading",
     "NotWritten",
     "OutcomeUnknown",
     "PodEvent",

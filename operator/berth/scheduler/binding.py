@@ -1,6 +1,7 @@
 """Binding in the background: many at once, and every one to its end.
 
     bind --- success -------------------------------------------------------------> acknowledged
+      |----- not sent: another replica leads -------> room freed, pod back through backoff; nobody is told
       |----- refused: no such pod ------------------> room freed, pod back through backoff
       |----- refused: anything but a conflict ------> room freed, pod back through backoff
       +----- unknown, or a conflict --> read, until it can be read
@@ -14,6 +15,12 @@ tried again, which costs a 404 each time. Nothing is reported of it.
 
 A conflict is read as well because the bind in the way may be our own: one that was given up and landed late (#96579).
 
+Where an extender binds, it is asked instead of the API server; else plugins that bind are asked first. What one of
+them says when it does not succeed is no proof that nothing was bound, so the outcome is unknown. Such a bind takes none
+of the places for running binds: an extender that hangs holds up nobody but the pods that it is to bind.
+
+At its end, once, the plugins of the policy hear whether the pod is bound (`Course.end`).
+
 Meanwhile the watch may be faster: it may show the pod bound, bound elsewhere, or gone. All that a binding does at its
 end is therefore a step that does nothing when the pod is not assumed any more (see `pods`, invariant 4).
 
@@ -24,22 +31,48 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from berth.model import Pod
+from berth.policy.compile import ActivePolicy
+from berth.policy.records import Policy
+from berth.policy.usage import Usage
+from berth.scheduler.about import about
 from berth.scheduler.cache import Cache
+from berth.scheduler.course import Course
 from berth.scheduler.echoes import Echoes, node_of
 from berth.scheduler.faults import Faults
 from berth.scheduler.intake import Intake
-from berth.scheduler.ports import BindRefused, Clock, Cluster, OutcomeUnknown, Unavailable
+from berth.scheduler.measures import Measures, timed
+from berth.scheduler.ports import Bind, BindRefused, Clock, Cluster, NotLeading, OutcomeUnknown, Unavailable
 from berth.scheduler.queue import QueuedPod
 from berth.scheduler.reporting import Reporter
 from berth.scheduler.waiting import wait_for_tasks
 
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 10.0
+POLICY_ANNOTATION = "berth.dev/policy"
+GENERATION_ANNOTATION = "berth.dev/policy-generation"
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assignment:
+    """A pod that has been given a node: by which policy, which extender binds it, if not we, and what plugins do."""
+
+    item: QueuedPod
+    pod: Pod
+    node_name: str
+    active: ActivePolicy
+    bind: Bind | None = None
+    course: Course | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Nobody else is asked to bind the pod."""
+        return self.bind is None and (self.course is None or not self.course.binds)
 
 
 class Binder:
@@ -54,7 +87,9 @@ class Binder:
         cluster: Cluster,
         clock: Clock,
         reporter: Reporter,
+        usage: Usage,
         faults: Faults,
+        measures: Measures,
         limit: int,
     ) -> None:
         self._cache = cache
@@ -63,9 +98,12 @@ class Binder:
         self._cluster = cluster
         self._clock = clock
         self._reporter = reporter
+        self._usage = usage
         self._faults = faults
+        self._measures = measures
         self._limit = limit
         self._tasks: dict[asyncio.Task[None], str] = {}
+        self._placed: set[asyncio.Task[None]] = set()  # those that take a place
         self.outcomes: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -73,15 +111,17 @@ class Binder:
 
     async def wait_slot(self) -> None:
         """Wait until fewer binds are under way than may be."""
-        while len(self._tasks) >= self._limit:
-            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        while len(self._placed) >= self._limit:
+            await asyncio.wait(self._placed, return_when=asyncio.FIRST_COMPLETED)
 
-    def start(self, item: QueuedPod, node_name: str) -> None:
+    def start(self, assignment: Assignment) -> None:
         """Bind an assumed pod; returns at once."""
-        pod = item.pod
+        pod = assignment.pod
         self._echoes.expect(pod.uid)
-        task = asyncio.get_running_loop().create_task(self._bind(item, pod, node_name))
-        self._tasks[task] = f"Pod {pod.namespace}/{pod.name} to node {node_name}"
+        task = asyncio.get_running_loop().create_task(self._bind(assignment))
+        self._tasks[task] = f"Pod {pod.namespace}/{pod.name} to node {assignment.node_name}"
+        if assignment.is_ours:
+            self._placed.add(task)
         task.add_done_callback(self._ended)
 
     async def drain(self, seconds: float) -> None:
@@ -95,59 +135,108 @@ class Binder:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         what = self._tasks.pop(task)
+        self._placed.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._faults.note("binding", what, error)
 
-    async def _bind(self, item: QueuedPod, pod: Pod, node_name: str) -> None:
+    async def _bind(self, assignment: Assignment) -> None:
         try:
-            await self._cluster.bind(pod, node_name)
+            if assignment.item.stopwatch is None:
+                await self._ask(assignment)
+            else:
+                with timed(assignment.item.stopwatch, "Bind"):
+                    await self._ask(assignment)
+        except NotLeading:
+            self.outcomes["fenced"] += 1
+            self._give_back(assignment)
         except BindRefused as refusal:
-            await self._refused(item, pod, node_name, refusal)
+            await self._refused(assignment, refusal)
         except OutcomeUnknown as unknown:
-            await self._unknown(item, pod, node_name, unknown.reason)
+            await self._unknown(assignment, unknown.reason)
         except Exception as error:
-            self._faults.note("binding", f"Pod {pod.namespace}/{pod.name}", error)
-            await self._unknown(item, pod, node_name, f"{type(error).__name__}: {error}")
+            self._faults.note("binding", assignment.pod, error)
+            await self._unknown(assignment, f"{type(error).__name__}: {error}")
         else:
-            self._bound(pod, node_name, "bound")
+            self._bound(assignment, "bound")
 
-    def _bound(self, pod: Pod, node_name: str, outcome: str) -> None:
+    async def _ask(self, assignment: Assignment) -> None:
+        pod, node_name = assignment.pod, assignment.node_name
+        if not assignment.is_ours:
+            await self._cluster.settle(pod)
+            if await self._ask_others(assignment):
+                return
+            self._take_place(asyncio.current_task())
+        await self._cluster.bind(pod, node_name, annotations_of(assignment.active.policy))
+
+    def _take_place(self, task: asyncio.Task[Any] | None) -> None:
+        if task is not None:
+            self._placed.add(task)
+
+    async def _ask_others(self, assignment: Assignment) -> bool:
+        """Whether the extender, or else a plugin, has bound the pod."""
+        if assignment.bind is None:
+            return assignment.course is not None and await assignment.course.bind()
+        try:
+            await assignment.bind(assignment.pod, assignment.node_name)
+        except BindRefused as refusal:
+            raise OutcomeUnknown(refusal.message) from refusal
+        return True
+
+    def _bound(self, assignment: Assignment, outcome: str) -> None:
+        pod = assignment.pod
         self.outcomes[outcome] += 1
+        self._usage.placed(assignment.active, self._clock.wall())
+        item = assignment.item
+        queued = item.tried if item.queued is None else item.queued
+        self._measures.scheduled(pod.scheduler_name, item.tried, item.attempts, queued)
         self._cache.confirm(pod.uid)
         self._echoes.expect(pod.uid)
-        self._reporter.scheduled(pod, node_name)
+        self._reporter.scheduled(pod, assignment.node_name)
+        if logger.isEnabledFor(logging.DEBUG):
+            extra = about(pod, node=assignment.node_name, policy=assignment.active.policy.name)
+            logger.debug("Pod %s is bound to node %s", pod.key, assignment.node_name, extra=extra)
+        _end(assignment, bound=True)
 
-    async def _refused(self, item: QueuedPod, pod: Pod, node_name: str, refusal: BindRefused) -> None:
+    async def _refused(self, assignment: Assignment, refusal: BindRefused) -> None:
         note = f"binding rejected: {refusal.message}"
         if refusal.pod_is_gone:
             self.outcomes["gone"] += 1
-            self._intake.give_back(pod.uid, item.attempts)
+            self._give_back(assignment)
         elif refusal.pod_moved_on:
             self.outcomes["conflict"] += 1
-            await self._find_out(item, pod, node_name, note, pod_moved_on=True)
+            await self._find_out(assignment, note, pod_moved_on=True)
         else:
             self.outcomes["refused"] += 1
-            self._intake.give_back(pod.uid, item.attempts)
-            self._reporter.not_bound(pod, note, pod_moved_on=False)
+            self._give_back(assignment)
+            self._reporter.not_bound(assignment.pod, note, pod_moved_on=False)
 
-    async def _unknown(self, item: QueuedPod, pod: Pod, node_name: str, reason: str) -> None:
+    async def _unknown(self, assignment: Assignment, reason: str) -> None:
         self.outcomes["unknown"] += 1
-        await self._find_out(item, pod, node_name, f"binding did not take place: {reason}", pod_moved_on=False)
+        await self._find_out(assignment, f"binding did not take place: {reason}", pod_moved_on=False)
 
-    async def _find_out(self, item: QueuedPod, pod: Pod, node_name: str, note: str, *, pod_moved_on: bool) -> None:
+    async def _find_out(self, assignment: Assignment, note: str, *, pod_moved_on: bool) -> None:
+        pod = assignment.pod
         body = await self._read(pod)
         if body is None:
             self.outcomes["gone"] += 1
-            self._intake.give_back(pod.uid, item.attempts)
-        elif node_of(body) == node_name:
-            self._bound(pod, node_name, "found_bound")
+            self._give_back(assignment)
+        elif node_of(body) == assignment.node_name:
+            self._bound(assignment, "found_bound")
         elif node_of(body):
             self.outcomes["bound_elsewhere"] += 1
+            self._measures.ended(pod.scheduler_name, "error", assignment.item.tried)
+            _end(assignment, bound=False)
             self._intake.correct(pod.uid, body)
         else:
             self.outcomes["found_unbound"] += 1
-            self._intake.give_back(pod.uid, item.attempts)
+            self._give_back(assignment)
             self._reporter.not_bound(pod, note, pod_moved_on=pod_moved_on)
+
+    def _give_back(self, assignment: Assignment) -> None:
+        pod, item = assignment.pod, assignment.item
+        self._measures.ended(pod.scheduler_name, "error", item.tried)
+        _end(assignment, bound=False)
+        self._intake.give_back(pod.uid, item.attempts, item.queued)
 
     async def _read(self, pod: Pod) -> Mapping[str, Any] | None:
         pause_seconds = FIRST_PAUSE_SECONDS
@@ -155,8 +244,19 @@ class Binder:
             try:
                 return await self._cluster.read_pod(pod)
             except Unavailable as unavailable:
-                logger.debug("Pod %s/%s cannot be read: %s", pod.namespace, pod.name, unavailable)
+                logger.debug("Pod %s cannot be read: %s", pod.key, unavailable, extra=about(pod))
             except Exception as error:
-                self._faults.note("reading", f"Pod {pod.namespace}/{pod.name}", error)
+                self._faults.note("reading", pod, error)
             await self._clock.sleep(pause_seconds)
             pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
+
+
+def _end(assignment: Assignment, *, bound: bool) -> None:
+    if assignment.course is not None:
+        assignment.course.end(bound=bound)
+
+
+def annotations_of(policy: Policy) -> Mapping[str, str] | None:
+    if not policy.annotates:
+        return None
+    return {POLICY_ANNOTATION: policy.name, GENERATION_ANNOTATION: str(policy.generation)}

@@ -1,7 +1,7 @@
 """The cluster as the watches tell it, plus what this process has decided and the watches have not shown yet.
 
 Every report goes the same way: identify it by UID, drop it if it is old news (`versions`), parse it, put the record
-into the `State` that decisions read, and return the events that the change means to waiting pods. Pods have a state
+into the `State` that decisions read, and return what the change means to waiting pods. Pods have a state
 machine of their own (`pods`, drawn there): unknown -> assumed -> confirmed -> gone, by UID.
 
 Invariants:
@@ -12,7 +12,7 @@ Invariants:
 2. A report that makes no sense leaves its object out of decisions and is kept in `invalid` until a report that does, or
    its removal. A node is taken out of the table. A bound pod takes room all the same, because the kubelet runs it: as
    much as can be read of it, and no less than it had; one that waits is kept in `unreadable`.
-3. An event is returned for a change that may help a waiting pod, and for nothing else; a repeated report gives none.
+3. A change is returned where it may help a waiting pod, and for nothing else; a repeated report gives none.
 4. A removal is final for its UID, and only for its UID: a late report cannot resurrect it, a namesake is not touched.
 
 It has no clock and does no I/O, and only one event loop may write it.
@@ -25,17 +25,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from berth.engine.events import Event
 from berth.engine.state import State
 from berth.model import KINDS, InvalidObject, Node, Pod, Record, parse, salvage_pod
-from berth.scheduler.changes import EVENT_OF_KIND, NOTHING, node_events, same_but_for_version
+from berth.scheduler.changes import UNCHANGED, Changes, node_change, object_change, same_but_for_version
 from berth.scheduler.pods import FINISHED, Assumption, PodStates
 from berth.scheduler.versions import Register
 
 logger = logging.getLogger(__name__)
-
-NODE_GONE = frozenset({Event.NODE_REMOVED})
-NODE_NEW = frozenset({Event.NODE_ADDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,50 +68,81 @@ class Cache:
         """UID to key of every object seen and not removed, also of those left out as invalid; a live view."""
         return self._registers[kind].known
 
+    def behind(self, kind: str, versions: Mapping[str, int]) -> list[str]:
+        """Those of these UIDs that are known in an older version than this."""
+        return self._registers[kind].behind(versions)
+
+    def newest(self, kind: str) -> int:
+        """The greatest version that was ever reported of the kind."""
+        return self._registers[kind].newest
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        """None at all where the namespace is not known."""
+        return self.state.namespace_labels(name) or {}
+
     def uid_of(self, kind: str, body: Mapping[str, Any]) -> str:
         """The UID that the body is about."""
         return self._registers[kind].identify(body).uid
+
+    def key_of(self, kind: str, body: Mapping[str, Any]) -> str:
+        """The name of the object, with its namespace where it is in one."""
+        return self._registers[kind].identify(body).key
 
     def holder(self, kind: str, body: Mapping[str, Any]) -> str | None:
         """The UID that has the body's name at the moment, which may be another than the body's."""
         return self._registers[kind].holder(body)
 
-    def observe(self, kind: str, body: Mapping[str, Any]) -> frozenset[Event]:
+    def observe(self, kind: str, body: Mapping[str, Any]) -> Changes:
         """The cluster has (or had, if this is old news) the object in this version."""
         register = self._registers[kind]
         identity = register.identify(body)
         if not register.is_news(identity):
             self._old_news += 1
-            return NOTHING
+            return UNCHANGED
         replaced = register.record(identity)
-        events = self._drop(kind, replaced, identity.key) if replaced is not None else NOTHING
+        changes = self._drop(kind, replaced, identity.key) if replaced is not None else UNCHANGED
         try:
             record = parse(kind, body)
         except InvalidObject as problem:
             self._note_invalid(kind, identity.key, problem)
             if kind == "Pod":
-                return events | self._leave_out_pod(identity.uid, body, problem)
-            return events | self._take_out(kind, identity.uid, identity.key)
+                return changes + self._leave_out_pod(identity.uid, body, problem)
+            return changes + self._take_out(kind, identity.uid, identity.key)
         self._invalid.pop((kind, identity.key), None)
         self._unreadable.pop(identity.uid, None)
-        return events | self._take_in(kind, identity.key, record)
+        return changes + self._take_in(kind, identity.key, record)
 
-    def remove(self, kind: str, body: Mapping[str, Any]) -> frozenset[Event]:
+    def remove(self, kind: str, body: Mapping[str, Any]) -> Changes:
         """The object of this UID is gone. With a resourceVersion, so is everything up to that version of it."""
         register = self._registers[kind]
         identity = register.identify(body)
         key = register.known.get(identity.uid, identity.key)
-        return self._drop(kind, identity.uid, key) if register.remove(identity) else NOTHING
+        return self._drop(kind, identity.uid, key) if register.remove(identity) else UNCHANGED
 
-    def assume(self, pod: Pod, node_name: str) -> frozenset[Event]:
+    def assume(self, pod: Pod, node_name: str) -> Changes:
         """Hold room for a pod that is about to be bound; ValueError when it has room already."""
         return self._pods.assume(pod, node_name)
+
+    def nominate(self, uid: str, node_name: str) -> int | None:
+        """A pending pod waits for this node, or for none (""), as we decide; None, if the pod is not pending.
+
+        The number is to be given to `nomination_written` with the version of the pod that the API server has it in.
+        """
+        return self._pods.nominate(uid, node_name)
+
+    def nomination_written(self, uid: str, number: int, version: str) -> None:
+        """From this version on the cluster knows of the decision, and its reports count again."""
+        self._pods.nomination_written(uid, number, version)
+
+    def take_back_nominations(self) -> None:
+        """Others decide from now on: pods wait for the nodes that the cluster says, whatever we had in mind."""
+        self._pods.take_back_nominations()
 
     def confirm(self, uid: str) -> None:
         """The API server has answered the bind with success; the echo is still to come."""
         self._pods.confirm(uid)
 
-    def forget(self, uid: str) -> frozenset[Event]:
+    def forget(self, uid: str) -> Changes:
         """The bind has not happened: the room is free, the pod pending again. Nothing, if the pod is not assumed."""
         return self._pods.forget(uid)
 
@@ -128,7 +155,7 @@ class Cache:
             "old_news": self._old_news,
         }
 
-    def _take_in(self, kind: str, key: str, record: Record) -> frozenset[Event]:
+    def _take_in(self, kind: str, key: str, record: Record) -> Changes:
         if isinstance(record, Pod):
             return self._pods.observe(record)
         if isinstance(record, Node):
@@ -136,24 +163,25 @@ class Cache:
         old = self.state.objects[kind].get(key)
         unchanged = old is not None and same_but_for_version(old, record)
         self.state.put(kind, key, record, news=not unchanged)
-        return NOTHING if unchanged else frozenset({EVENT_OF_KIND[kind]})
+        return UNCHANGED if unchanged else object_change(kind, old, record)
 
-    def _take_in_node(self, node: Node) -> frozenset[Event]:
+    def _take_in_node(self, node: Node) -> Changes:
         old = self.state.table.node(node.name)
-        if old is None:
+        changes = node_change(old, node)
+        if changes or old is None or old.allocatable != node.allocatable:
             self.state.table.set_node(node)
-            return NODE_NEW
-        events = node_events(old, node)
-        if events or old.allocatable != node.allocatable:
-            self.state.table.set_node(node)
-        return events
+        return changes
 
     def _note_invalid(self, kind: str, key: str, problem: InvalidObject) -> None:
         if str(self._invalid.get((kind, key))) != str(problem):  # a relist repeats it, the log need not
-            logger.warning("%s; left out of decisions until it is mended", problem)
+            # What a pod's field says is for those who may read the pod, not for those who may read the log.
+            where = problem.field or "its body"
+            words = f"Pod {key}: {where} makes no sense" if kind == "Pod" else str(problem)
+            fields = {"kind": kind, **({"pod": key} if kind == "Pod" else {})}
+            logger.warning("%s; left out of decisions until it is mended", words, extra=fields)
         self._invalid[kind, key] = problem
 
-    def _leave_out_pod(self, uid: str, body: Mapping[str, Any], problem: InvalidObject) -> frozenset[Event]:
+    def _leave_out_pod(self, uid: str, body: Mapping[str, Any], problem: InvalidObject) -> Changes:
         """Without a UID or a name nothing can be said of a pod, nor to it: what is known of it stays."""
         self._unreadable.pop(uid, None)
         pod = salvage_pod(body)
@@ -163,21 +191,20 @@ class Cache:
             self._unreadable[uid] = Unreadable(pod, problem)
         return self._pods.observe_unreadable(pod)
 
-    def _drop(self, kind: str, uid: str, key: str) -> frozenset[Event]:
+    def _drop(self, kind: str, uid: str, key: str) -> Changes:
         self._invalid.pop((kind, key), None)
         self._unreadable.pop(uid, None)
         return self._take_out(kind, uid, key)
 
-    def _take_out(self, kind: str, uid: str, key: str) -> frozenset[Event]:
+    def _take_out(self, kind: str, uid: str, key: str) -> Changes:
         if kind == "Pod":
             return self._pods.remove(uid)
         if kind == "Node":
             return self._take_out_node(key)
         gone = self.state.drop(kind, key)
-        return NOTHING if gone is None else frozenset({EVENT_OF_KIND[kind]})
+        return UNCHANGED if gone is None else object_change(kind, gone, None)
 
-    def _take_out_node(self, name: str) -> frozenset[Event]:
-        if self.state.table.node(name) is None:
-            return NOTHING
+    def _take_out_node(self, name: str) -> Changes:
+        node = self.state.table.node(name)
         self.state.table.remove_node(name)
-        return NODE_GONE
+        return node_change(node, None)

@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
 from berth.model import Node, Pod, Record
 
+Changes = tuple[Change, ...]
+
 NOTHING: Final[frozenset[Event]] = frozenset()
+UNCHANGED: Final[Changes] = ()
 
 EVENT_OF_KIND: Final[Mapping[str, Event]] = {
     "Namespace": Event.NAMESPACE,
@@ -29,8 +32,41 @@ EVENT_OF_KIND: Final[Mapping[str, Event]] = {
 }
 
 
-def node_events(old: Node, new: Node) -> frozenset[Event]:
-    """What a node's update may change for a waiting pod."""
+def node_change(old: Node | None, new: Node | None) -> Changes:
+    """What may have changed for a waiting pod with a node: that came, went, or has a new version."""
+    node = new or old
+    if node is None:
+        return UNCHANGED
+    if old is None or new is None:
+        events = frozenset({Event.NODE_REMOVED if new is None else Event.NODE_ADDED})
+    else:
+        events = _node_events(old, new)
+    return (Change(events, old, new, node.name),) if events else UNCHANGED
+
+
+def object_change(kind: str, old: Record | None, new: Record | None) -> Changes:
+    """The same with an object that is neither pod nor node."""
+    node = getattr(new or old, "name", "") if kind == "CSINode" else ""
+    return (Change(frozenset({EVENT_OF_KIND[kind]}), old, new, node),)
+
+
+def pod_came(pod: Pod, node_name: str) -> Changes:
+    """A pod takes room on a node."""
+    return (Change(frozenset({Event.POD_ASSIGNED}), None, pod, node_name),)
+
+
+def pod_left(pod: Pod, node_name: str) -> Changes:
+    """A pod gives its room on a node back, or the node up that it was to get."""
+    return (Change(frozenset({Event.POD_REMOVED}), pod, None, node_name),)
+
+
+def pod_changed(old: Pod, new: Pod, node_name: str) -> Changes:
+    """A pod that takes room on a node has a new version."""
+    events = _placed_pod_events(old, new)
+    return (Change(events, old, new, node_name),) if events else UNCHANGED
+
+
+def _node_events(old: Node, new: Node) -> frozenset[Event]:
     changed = {
         Event.NODE_ALLOCATABLE: _grew(old.allocatable, new.allocatable) or _lifted(old.allocatable, new.allocatable),
         Event.NODE_LABELS: old.labels != new.labels,
@@ -40,8 +76,7 @@ def node_events(old: Node, new: Node) -> frozenset[Event]:
     return frozenset(event for event, happened in changed.items() if happened)
 
 
-def placed_pod_events(old: Pod, new: Pod) -> frozenset[Event]:
-    """What an update of a pod that takes room may change for a waiting one."""
+def _placed_pod_events(old: Pod, new: Pod) -> frozenset[Event]:
     changed = {
         Event.POD_SHRUNK: _grew(new.usage, old.usage),
         # A pod that begins to terminate leaves the counts of the plugins that look at labels (#116629).

@@ -1,29 +1,50 @@
 """One attempt to place one pod: synchronous from the look at the pod to the room held for it.
 
-Nothing can change between the verdict and the assumption, because nothing else runs: this is what makes a snapshot and
-locks superfluous. Everything that waits (for volumes, for the bind) starts afterwards, in the background.
+    attempt --- nobody has to be asked -----------------------------> decide --- no node: preempt, or park; report
+       |                                                                ^  |---- a plugin failed: backoff, report
+       +------- extenders, which take their time --> conclude, fail     |  +---- a node: assume, stages, bind
+                                                        |               |
+                                                        +---------------+
 
-An attempt takes the policy that is in force now, once, and stays with it.
+Nothing can change between the verdict and the assumption, because nothing else runs: this is what makes a snapshot and
+locks superfluous. Everything that waits (for a permit, for volumes, for the bind) starts afterwards, in the background.
+
+An attempt takes the policy that is in force for the pod, once, and stays with it to the end. Where extenders were asked
+meanwhile, the end is a look at pod and policy again: if one of them has changed, what the extenders said is no answer
+to the question any more, and the attempt is made anew. So each pod is judged by one generation, the one in force when
+it is judged.
 """
 
-from collections import Counter
+import logging
+from collections.abc import Callable
 
-from berth.engine.pipeline import Diagnosis
+from berth.engine.outside import Outside
+from berth.engine.pipeline import Diagnosis, Placement
+from berth.engine.plugin import PluginFailed
 from berth.model import Pod
 from berth.policy.book import PolicyBook
-from berth.scheduler.binding import Binder
+from berth.policy.compile import ActivePolicy
+from berth.policy.records import Pace
+from berth.scheduler.about import about
+from berth.scheduler.binding import Assignment
 from berth.scheduler.cache import Cache
-from berth.scheduler.changes import NOTHING
+from berth.scheduler.changes import NOTHING, asks_the_same
 from berth.scheduler.faults import Faults
 from berth.scheduler.intake import Intake
-from berth.scheduler.ports import Random
+from berth.scheduler.measures import Measures
+from berth.scheduler.ports import Clock, Extenders, Random
+from berth.scheduler.preempting import Preempting
 from berth.scheduler.queue import Queue, QueuedPod
 from berth.scheduler.reporting import Reporter
-from berth.scheduler.volumes import VolumeBinder, volume_plan
+from berth.scheduler.shadow import Shadows
+from berth.scheduler.stages import Stages
+from berth.scheduler.volumes import volume_plan
+
+logger = logging.getLogger(__name__)
 
 
 class Cycle:
-    """Attempts, one at a time."""
+    """Attempts, one at a time; `extenders` are asked by whoever set them here."""
 
     def __init__(
         self,
@@ -32,25 +53,46 @@ class Cycle:
         queue: Queue,
         policies: PolicyBook,
         intake: Intake,
-        binder: Binder,
-        volumes: VolumeBinder,
+        stages: Stages,
+        preempting: Preempting,
+        shadows: Shadows,
         reporter: Reporter,
         faults: Faults,
+        measures: Measures,
+        clock: Clock,
         random: Random,
     ) -> None:
         self._cache = cache
         self._queue = queue
         self._policies = policies
+        self._usage = policies.usage
         self._intake = intake
-        self._binder = binder
-        self._volumes = volumes
+        self._stages = stages
+        self._preempting = preempting
+        self._shadows = shadows
         self._reporter = reporter
         self._faults = faults
+        self._measures = measures
+        self._clock = clock
         self._random = random
-        self.results: Counter[str] = Counter()
+        self.extenders: Extenders | None = None
 
     def attempt(self, item: QueuedPod) -> None:
         """Try the pod; whatever happens, it is somewhere afterwards where it will be seen again."""
+        self._guard(item, lambda pod: self._begin(item, pod))
+
+    def conclude(self, item: QueuedPod, pod: Pod, active: ActivePolicy, outside: Outside | None) -> None:
+        """The extenders have said this of the version of the pod that they were asked about."""
+        self._guard(item, lambda now: self._resume(item, pod, now, active, outside))
+
+    def fail(self, item: QueuedPod, pod: Pod, active: ActivePolicy, message: str) -> None:
+        """The extenders have said nothing that a decision could be made on."""
+        self._guard(item, lambda _: self._reject_with_error(item, pod, message, active.policy.pace))
+
+    def _guard(self, item: QueuedPod, step: Callable[[Pod], None]) -> None:
+        """Take the step with the pod as it is now, if it still wants one, and survive it."""
+        if not self._queue.is_in_flight(item):
+            return  # it left during the attempt, and may have come back since as another item
         pod = self._intake.wanted(item.uid)
         if pod is None:
             self._queue.done(item.uid)
@@ -59,38 +101,84 @@ class Cycle:
             self._queue.park(item, NOTHING)
             return
         try:
-            self._decide(item, pod)
+            step(pod)
         except Exception as error:
-            self._faults.note("deciding on", f"Pod {pod.namespace}/{pod.name}", error)
-            self._intake.give_back(item.uid, item.attempts)  # the room, if it was taken before this went wrong
+            self._faults.note("deciding on", pod, error)
+            # The room, if it was taken before this went wrong.
+            self._intake.give_back(item.uid, item.attempts, item.queued)
             self._reject_with_error(item, pod, f"the scheduler failed: {type(error).__name__}: {error}")
 
-    def _decide(self, item: QueuedPod, pod: Pod) -> None:
-        active = self._policies.for_scheduler(pod.scheduler_name)
+    def _begin(self, item: QueuedPod, pod: Pod) -> None:
+        active = self._intake.policy_for(pod)
         if active is None:
-            self._queue.done(item.uid)
-            return
-        verdict = active.pipeline.decide(pod, self._cache.state, self._random)
-        if isinstance(verdict, Diagnosis):
-            self._reject(item, pod, verdict)
-            return
-        planned = volume_plan(pod, verdict.node, active.pipeline.filters, self._cache)
-        self._intake.assume(pod, verdict.node)
-        if planned is None:
-            self._binder.start(item, verdict.node)
+            self._leave_unserved(item, pod)
+        elif self.extenders is not None and self.extenders.concerns(active.policy, pod):
+            self.extenders.start(item, pod, active)
         else:
-            self._volumes.start(item, *planned)
-        self.results["scheduled"] += 1
+            self._decide(item, pod, active, None)
 
-    def _reject(self, item: QueuedPod, pod: Pod, diagnosis: Diagnosis) -> None:
-        if diagnosis.error:
-            self._reject_with_error(item, pod, diagnosis.message)
+    def _resume(self, item: QueuedPod, asked: Pod, pod: Pod, active: ActivePolicy, outside: Outside | None) -> None:
+        if self._queue.is_open and asks_the_same(asked, pod) and self._intake.policy_for(pod) is active:
+            self._decide(item, pod, active, outside)
+        else:
+            self._queue.abandon(item)
+
+    def _leave_unserved(self, item: QueuedPod, pod: Pod) -> None:
+        """Until the policies, the pod's labels or those of its namespace change; it holds no room until then."""
+        why = self._policies.unserved(pod, self._cache.namespace_labels(pod.namespace))
+        self._measures.ended(pod.scheduler_name, "unschedulable", item.tried)
+        self._queue.park(item, NOTHING, Pace())
+        self._preempting.withdraw(pod)
+        self._reporter.rejected(pod, why, error=False)
+
+    def _decide(self, item: QueuedPod, pod: Pod, active: ActivePolicy, outside: Outside | None) -> None:
+        self._usage.decided(active, self._clock.wall())
+        item.stopwatch = stopwatch = self._measures.stopwatch(pod.scheduler_name)
+        try:
+            verdict = active.pipeline.decide(pod, self._cache.state, self._random, outside, stopwatch)
+        except PluginFailed as failure:
+            self._note_plugin(pod, active, failure)
+            message = f"{failure} (SchedulingPolicy {active.policy.name})"
+            self._reject_with_error(item, pod, message, active.policy.pace)
             return
-        self.results["unschedulable"] += 1
-        self._queue.park(item, diagnosis.wakes_on)
-        self._reporter.rejected(pod, diagnosis.message, error=False)
+        if isinstance(verdict, Diagnosis):
+            self._reject(item, pod, active, verdict)
+            verdict = verdict.in_words()
+        else:
+            self._place(item, pod, active, verdict.node)
+        self._show(pod, verdict)
 
-    def _reject_with_error(self, item: QueuedPod, pod: Pod, message: str) -> None:
-        self.results["error"] += 1
-        self._queue.fail(item)
+    def _show(self, pod: Pod, verdict: Placement | Diagnosis) -> None:
+        """To the policies in Shadow mode; whatever goes wrong there, the pod has gone its way."""
+        try:
+            self._shadows.saw(pod, verdict)
+        except Exception as error:
+            self._faults.note("shadowing", pod, error)
+
+    def _note_plugin(self, pod: Pod, active: ActivePolicy, failure: PluginFailed) -> None:
+        self._usage.failed(active, f"plugin {failure.plugin}", failure.problem)
+        subject = f"plugin {failure.plugin} about Pod {pod.namespace}/{pod.name}"
+        fields = about(pod, policy=active.policy.name)
+        self._faults.note("asking", subject, failure.__cause__ or failure, **fields)
+
+    def _place(self, item: QueuedPod, pod: Pod, active: ActivePolicy, node_name: str) -> None:
+        planned = volume_plan(pod, node_name, active.pipeline.filters, self._cache)
+        bind = None if self.extenders is None else self.extenders.binder(active, pod)
+        result = self._stages.start(Assignment(item, pod, node_name, active, bind), planned)
+        if result is not None:
+            self._measures.ended(pod.scheduler_name, result, item.tried)
+
+    def _reject(self, item: QueuedPod, pod: Pod, active: ActivePolicy, diagnosis: Diagnosis) -> None:
+        if logger.isEnabledFor(logging.DEBUG):
+            extra = about(pod, policy=active.policy.name)
+            logger.debug("Pod %s finds no node: %s", pod.key, diagnosis.message, extra=extra)
+        if diagnosis.error:
+            self._reject_with_error(item, pod, diagnosis.message, active.policy.pace)
+            return
+        self._preempting.reject(item, pod, active, diagnosis)
+        self._measures.ended(pod.scheduler_name, "unschedulable", item.tried)
+
+    def _reject_with_error(self, item: QueuedPod, pod: Pod, message: str, pace: Pace | None = None) -> None:
+        self._measures.ended(pod.scheduler_name, "error", item.tried)
+        self._queue.fail(item, pace)
         self._reporter.rejected(pod, message, error=True)

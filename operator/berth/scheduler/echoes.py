@@ -36,6 +36,7 @@ class Echoes:
 
     def expect(self, uid: str) -> None:
         """A bind was sent, or has just been acknowledged: its echo should come from now on."""
+        self._since.pop(uid, None)  # the oldest are the first
         self._since[uid] = self._clock.now()
 
     def heard(self, uid: str) -> None:
@@ -46,6 +47,17 @@ class Echoes:
     def missing(self) -> int:
         """How many acknowledged binds the watch has been silent about for too long."""
         return len(self._missing)
+
+    def is_missing(self, seconds: float) -> bool:
+        """Whether the watch has been silent about an acknowledged bind for so many seconds."""
+        latest = self._clock.now() - seconds
+        for uid, since in self._since.items():  # few are that old: a sweep takes out those that were shown
+            if since > latest:
+                return False
+            held = self._cache.assumed().get(uid)
+            if held is not None and held.acknowledged:
+                return True
+        return False
 
     async def run(self) -> None:
         """Sweep for ever."""
@@ -58,6 +70,7 @@ class Echoes:
 
     async def sweep(self) -> None:
         """Read every pod whose echo is late; those that cannot be read now are read at the next sweep."""
+        self._missing &= self._cache.known("Pod").keys()  # of one that is gone the watch may speak no more
         for uid in self._late():
             held = self._cache.assumed().get(uid)
             if held is None:
@@ -78,7 +91,7 @@ class Echoes:
         except Unavailable:
             return
         except Exception as error:
-            self._faults.note("reading", f"Pod {held.pod.namespace}/{held.pod.name}", error)
+            self._faults.note("reading", held.pod, error)
             return
         if self._cache.assumed().get(uid) is held:  # else it was settled while we were reading
             self._settle(uid, held, body)

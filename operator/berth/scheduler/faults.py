@@ -7,6 +7,9 @@ none at all would hide the cause.
 import logging
 from collections import Counter
 
+from berth.model import Pod
+from berth.scheduler.about import about
+
 logger = logging.getLogger(__name__)
 
 
@@ -17,13 +20,18 @@ class Faults:
         self.counts: Counter[str] = Counter()
         self._shown: set[tuple[str, str, int]] = set()
 
-    def note(self, doing: str, subject: str, error: BaseException) -> None:
-        """Something went wrong while doing this with that object."""
+    def note(self, doing: str, subject: Pod | str, error: BaseException, **fields: str) -> None:
+        """Something went wrong while doing this with that object; `fields` are those of `about`."""
         self.counts[doing] += 1
         place = _place(error)
         first = place not in self._shown
         self._shown.add(place)
-        logger.error("%s %s: %s: %s", doing, subject, type(error).__name__, error, exc_info=error if first else None)
+        logger.error(
+            "%s %s: %s: %s",
+            *(doing, f"Pod {subject.key}" if isinstance(subject, Pod) else subject, type(error).__name__, error),
+            exc_info=error if first else None,
+            extra=about(subject, **fields) if isinstance(subject, Pod) else fields,
+        )
 
 
 def _place(error: BaseException) -> tuple[str, str, int]:

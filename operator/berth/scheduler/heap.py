@@ -4,6 +4,7 @@ Every operation costs O(log n) amortised; an item is in the heap at most once, b
 """
 
 import heapq
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -23,6 +24,10 @@ class Heap(Generic[Item]):
     def __contains__(self, uid: str) -> bool:
         return uid in self._items
 
+    def __iter__(self) -> Iterator[Item]:
+        """Every item, in no order."""
+        return (item for _, item in self._items.values())
+
     def push(self, uid: str, order: Order, item: Item) -> None:
         """Add the item, or give it another order; two different items must differ in order."""
         self._items[uid] = (order, item)
@@ -30,9 +35,9 @@ class Heap(Generic[Item]):
         if len(self._entries) > 2 * len(self._items) + 16:
             self._sweep()
 
-    def discard(self, uid: str) -> None:
-        """Take the item out, wherever it stands."""
-        self._items.pop(uid, None)
+    def discard(self, uid: str) -> bool:
+        """Take the item out, wherever it stands; whether it was there."""
+        return self._items.pop(uid, None) is not None
 
     def first(self) -> tuple[Order, Item] | None:
         """The item with the smallest order, left where it is."""

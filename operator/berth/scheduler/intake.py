@@ -4,24 +4,30 @@ The cache is the truth about pods; the queue holds those pending pods of it that
 of the two sides, a report of the cluster, a policy, an assumption made or given back, goes through here: change the
 cache, let the queue follow for the pods concerned, then wake whom the change may help.
 
-Pods that nobody serves stay in the cache's `pending`, where they cost a dictionary entry; the policy that serves them
-one day finds them there.
+Pods whose scheduler name is nobody's stay in the cache's `pending`, where they cost a dictionary entry; the policy that
+takes their name one day finds them there. Which policy decides for a pod of ours hangs on its labels and those of its
+namespace too: a change of either brings a pod back that waits, if it is another policy's then.
 
 A pod that makes no sense is in neither. If it waits for one of ours, it is told what is wrong with it, once for every
 generation of its spec and while decisions are made at all; a version that makes sense is queued as any other.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from berth.engine.events import Event
 from berth.model import Pod
 from berth.policy.book import PolicyBook
+from berth.policy.compile import ActivePolicy
+from berth.policy.records import Pace
 from berth.scheduler.cache import Cache
-from berth.scheduler.queue import Queue
+from berth.scheduler.changes import Changes
+from berth.scheduler.queue import Queue, QueuedPod
 from berth.scheduler.reporting import Reporter
 
 POLICY_KIND = "SchedulingPolicy"
+
+Teller = Callable[[str, Mapping[str, Any]], Changes]
 
 
 class Intake:
@@ -41,7 +47,7 @@ class Intake:
         elif kind == "Pod":
             self.observe_pod(body)
         else:
-            self._queue.wake(self._cache.observe(kind, body))
+            self._queue.wake(self._change(kind, body, self._cache.observe))
 
     def remove(self, kind: str, body: Mapping[str, Any]) -> None:
         """An object is gone."""
@@ -49,23 +55,49 @@ class Intake:
             self._policies.remove(body["metadata"]["name"], str(body["metadata"].get("uid") or ""))
             return
         uid = self._cache.uid_of(kind, body)
-        events = self._cache.remove(kind, body)
+        changes = self._change(kind, body, self._cache.remove)
         if kind == "Pod":
             self._follow(uid)
-        self._queue.wake(events)
+        self._queue.wake(changes)
 
     def observe_pod(self, body: Mapping[str, Any]) -> None:
         """The cluster shows a pod, which may be the successor of another one of its name (#138435)."""
         namesake = self._cache.holder("Pod", body)
-        events = self._cache.observe("Pod", body)
+        before = self._cache.pending.get(namesake or "")
+        changes = self._cache.observe("Pod", body)
         if namesake is not None:
             self._follow(namesake)
-        self._follow(self._cache.uid_of("Pod", body))
-        self._queue.wake(events)
+        uid = self._cache.uid_of("Pod", body)
+        self._follow(uid)
+        if before is not None and self._is_given_away(before, self.wanted(uid)):
+            self._queue.start_over(uid)
+        self._queue.wake(changes)
+
+    def _is_given_away(self, before: Pod, now: Pod | None) -> bool:
+        """Its labels give the pod to another policy."""
+        if now is None or now.labels == before.labels:
+            return False
+        return self.policy_for(now) is not self.policy_for(before)
+
+    def _change(self, kind: str, body: Mapping[str, Any], change: Teller) -> Changes:
+        """Change the cache; a namespace whose labels change by it may give its pods to other policies."""
+        if kind != "Namespace":
+            return change(kind, body)
+        name = self._cache.key_of(kind, body)
+        before = self._cache.namespace_labels(name)
+        changes = change(kind, body)
+        after = self._cache.namespace_labels(name)
+        if before != after:
+            chosen = self._policies.for_pod
+            self._queue.wake_in(name, lambda pod: chosen(pod, before) is not chosen(pod, after))
+        return changes
 
     def follow_policies(self) -> None:
         """Other policies are in force: pods may have found or lost who serves them, and any verdict may change."""
-        for uid in list(self._cache.pending):
+        served, queued = self._policies.serves, self._queue.part_of
+        for uid in [
+            uid for uid, pod in self._cache.pending.items() if served(pod.scheduler_name) is (queued(uid) is None)
+        ]:
             self._follow(uid)
         self.complain()
         self._queue.wake({Event.POLICY})
@@ -76,35 +108,60 @@ class Intake:
             self._complain(uid)
 
     def wanted(self, uid: str) -> Pod | None:
-        """The pod in its newest version, if it waits for a node and somebody serves it."""
+        """The pod in its newest version, if it waits for a node and its scheduler name is ours."""
         pod = self._cache.pending.get(uid)
         if pod is None or pod.deleting or not self._policies.serves(pod.scheduler_name):
             return None
         return pod
 
-    def assume(self, pod: Pod, node_name: str) -> None:
-        """The pod leaves the queue with a node."""
-        events = self._cache.assume(pod, node_name)
-        self._queue.done(pod.uid)
-        self._queue.wake(events)
+    def policy_for(self, pod: Pod) -> ActivePolicy | None:
+        """Who decides for the pod now."""
+        return self._policies.for_pod(pod, self._cache.namespace_labels(pod.namespace))
 
-    def give_back(self, uid: str, attempts: int = 1) -> None:
-        """The bind has not happened: the room is free, and the pod waits again if it still wants a node.
+    def assume(self, pod: Pod, node_name: str, agree: Callable[[], None] = lambda: None) -> None:
+        """The pod leaves the queue with a node, if `agree` does not raise, which is called when the room is taken.
+
+        If it does, the room is given back before anybody has heard of it, and the pod is where it was.
+        """
+        changes = self._cache.assume(pod, node_name)
+        try:
+            agree()
+        except BaseException:
+            self._cache.forget(pod.uid)
+            raise
+        self._queue.done(pod.uid)
+        self._queue.wake(changes)
+
+    def turn_away(self, item: QueuedPod, wakes_on: frozenset[Event], pace: Pace, blamed: Iterable[str] = ()) -> None:
+        """The pod is refused the node that it was given, by these plugins: the room is free, and it waits for one of
+        these events.
+        """
+        changes = self._cache.forget(item.uid)
+        self._queue.wake(changes)
+        pod = self.wanted(item.uid)
+        if pod is not None:
+            self._queue.park_again(item, pod, wakes_on, pace, blamed)
+        self._complain(item.uid)
+
+    def give_back(self, uid: str, attempts: int = 1, queued: float | None = None) -> None:
+        """The bind has not happened: the room is free, and the pod waits again if it still wants a node; `queued`:
+        when it was first to be tried.
 
         This goes for a pod as well that the API server says it does not have: only the watch ends a pod.
         """
-        events = self._cache.forget(uid)
+        changes = self._cache.forget(uid)
         pod = self.wanted(uid)
         if pod is not None:
-            self._queue.retry(pod, attempts)
+            active = self.policy_for(pod)
+            self._queue.retry(pod, attempts, active.policy.pace if active else Pace(), queued)
         self._complain(uid)
-        self._queue.wake(events)  # the room that came free is news for others (#122534)
+        self._queue.wake(changes)  # the room that came free is news for others (#122534)
 
     def correct(self, uid: str, body: Mapping[str, Any]) -> None:
         """What we assumed is not so: the pod is where the API server, asked directly, says it is, or waits again."""
-        events = self._cache.forget(uid)
+        changes = self._cache.forget(uid)
         self.observe_pod(body)
-        self._queue.wake(events)
+        self._queue.wake(changes)
 
     def _follow(self, uid: str) -> None:
         pod = self.wanted(uid)

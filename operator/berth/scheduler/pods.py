@@ -20,27 +20,30 @@ Invariants:
 5. Kubernetes never unbinds: an unbound report does not take a bound pod's room away. Nor does one that makes no sense.
 6. Every change of the table is told by its return value, to those whom it may help.
 7. Of the pending pods, those that name a node that is being made free for them are nominated in the State. To others
-   they are as good as there, so one that gives the node up is told of as room that came free.
+   they are as good as there, so one that gives the node up is told of as room that came free. What we decide about
+   this (`nominate`) counts at once, and no older report takes it back (`nominations`). One that is being deleted
+   keeps its node until it is gone, as in kube-scheduler.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from berth.engine.events import Event
 from berth.engine.state import State
 from berth.model import Pod
 from berth.scheduler.changes import (
-    NOTHING,
+    UNCHANGED,
+    Changes,
     asks_the_same,
-    placed_pod_events,
+    pod_came,
+    pod_changed,
+    pod_left,
     takes_the_same_room,
     with_the_room_of_both,
 )
+from berth.scheduler.nominations import Nominations
 
 FINISHED = frozenset({"Succeeded", "Failed"})
-ASSIGNED = frozenset({Event.POD_ASSIGNED})
-REMOVED = frozenset({Event.POD_REMOVED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,11 @@ class PodStates:
         self._pending: dict[str, Pod] = {}
         self._assumed: dict[str, Assumption] = {}
         self._bound: dict[str, tuple[Pod, str]] = {}
+        self._nominations = Nominations()
         self.pending: Mapping[str, Pod] = MappingProxyType(self._pending)
         self.assumed: Mapping[str, Assumption] = MappingProxyType(self._assumed)
 
-    def observe(self, pod: Pod) -> frozenset[Event]:
+    def observe(self, pod: Pod) -> Changes:
         """The cluster shows this version of the pod."""
         if pod.phase in FINISHED:
             return self.remove(pod.uid)
@@ -73,7 +77,7 @@ class PodStates:
             return self._observe_bound(pod, pod.node_name)
         return self._observe_unbound(pod)
 
-    def observe_unreadable(self, pod: Pod) -> frozenset[Event]:
+    def observe_unreadable(self, pod: Pod) -> Changes:
         """The cluster shows a version that makes no sense, and this is what can be read of it.
 
         No decision is made for it; if it is bound it takes room, and no less than the last version did.
@@ -85,7 +89,7 @@ class PodStates:
         last = self._last_record(pod.uid)
         return self._observe_bound(pod if last is None else with_the_room_of_both(last, pod), pod.node_name)
 
-    def suspend(self, uid: str) -> frozenset[Event]:
+    def suspend(self, uid: str) -> Changes:
         """No decision for the pod, which makes no sense; the room that it has stays taken."""
         waiting = self._take_from_pending(uid)
         if uid in self._assumed:
@@ -93,14 +97,33 @@ class PodStates:
             self._assumed[uid] = Assumption(held.pod, held.node_name, held.acknowledged, returns=False)
         return _given_up(waiting)
 
-    def assume(self, pod: Pod, node_name: str) -> frozenset[Event]:
+    def assume(self, pod: Pod, node_name: str) -> Changes:
         """Take room for a pod that is about to be bound."""
         if pod.uid in self._assumed or pod.uid in self._bound:
             raise ValueError(f"Pod {pod.namespace}/{pod.name}: assumed on {node_name}, but it has room already")
         waiting = self._take_from_pending(pod.uid)
         self._table.add_pod(pod, node_name)
         self._assumed[pod.uid] = Assumption(pod, node_name, acknowledged=False, returns=waiting is not None)
-        return ASSIGNED | _given_up(waiting, node_name)
+        return pod_came(pod, node_name) + _given_up(waiting, node_name)
+
+    def nominate(self, uid: str, node_name: str) -> int | None:
+        """We decide that a pending pod waits for this node, or for none (""); the number of the decision."""
+        pod = self._pending.get(uid)
+        if pod is None:
+            return None
+        number = self._nominations.decide(pod, node_name)
+        self._put_to_pending(pod)
+        return number
+
+    def take_back_nominations(self) -> None:
+        """Others decide from now on: pods wait for the nodes that the cluster says."""
+        for uid, node_name in self._nominations.take_back().items():
+            if uid in self._pending:
+                self._put_to_pending(replace(self._pending[uid], nominated_node_name=node_name))
+
+    def nomination_written(self, uid: str, number: int, version: str) -> None:
+        """The decision of this number is in that version of the pod."""
+        self._nominations.written(uid, number, version)
 
     def confirm(self, uid: str) -> None:
         """The API server has answered the bind with success."""
@@ -108,24 +131,27 @@ class PodStates:
         if held is not None:
             self._assumed[uid] = Assumption(held.pod, held.node_name, acknowledged=True, returns=held.returns)
 
-    def forget(self, uid: str) -> frozenset[Event]:
+    def forget(self, uid: str) -> Changes:
         """Give the room of an assumed pod back; the pod is pending again."""
         held = self._assumed.pop(uid, None)
         if held is None:
-            return NOTHING
+            return UNCHANGED
         self._table.remove_pod(uid)
         if held.returns:
             self._put_to_pending(held.pod)
-        return REMOVED
+        return pod_left(held.pod, held.node_name)
 
-    def remove(self, uid: str) -> frozenset[Event]:
+    def remove(self, uid: str) -> Changes:
         """The pod is gone or finished."""
+        self._nominations.forget(uid)
         waiting = self._take_from_pending(uid)
-        placed = self._assumed.pop(uid, None) or self._bound.pop(uid, None)
+        placed = self._placed(uid)
         if placed is None:
             return _given_up(waiting)
+        self._assumed.pop(uid, None)
+        self._bound.pop(uid, None)
         self._table.remove_pod(uid)
-        return REMOVED
+        return pod_left(*placed)
 
     def statistics(self) -> dict[str, int]:
         acknowledged = sum(held.acknowledged for held in self._assumed.values())
@@ -136,31 +162,37 @@ class PodStates:
             "bound": len(self._bound),
         }
 
-    def _observe_unbound(self, pod: Pod) -> frozenset[Event]:
+    def _observe_unbound(self, pod: Pod) -> Changes:
         if pod.uid in self._bound:
-            return NOTHING
+            return UNCHANGED
+        self._nominations.show(pod)
         held = self._assumed.get(pod.uid)
         if held is None:
             return self._put_to_pending(pod)
         self._assumed[pod.uid] = Assumption(pod, held.node_name, held.acknowledged, returns=True)
         return self._account(held.pod, pod, held.node_name)
 
-    def _observe_bound(self, pod: Pod, node_name: str) -> frozenset[Event]:
+    def _observe_bound(self, pod: Pod, node_name: str) -> Changes:
+        self._nominations.forget(pod.uid)
         waiting = self._take_from_pending(pod.uid)
         old = self._placed(pod.uid)
         self._assumed.pop(pod.uid, None)
         self._bound[pod.uid] = (pod, node_name)
         if old is None:
             self._table.add_pod(pod, node_name)
-            return ASSIGNED | _given_up(waiting, node_name)
+            as_expected = waiting is not None and takes_the_same_room(waiting, pod)
+            return pod_came(pod, node_name) + _given_up(waiting, node_name if as_expected else "")
         old_pod, old_node = old
         if old_node == node_name:
             return self._account(old_pod, pod, node_name)
         self._replace(pod, node_name)
-        return REMOVED | ASSIGNED
+        return pod_left(old_pod, old_node) + pod_came(pod, node_name)
 
-    def _put_to_pending(self, pod: Pod) -> frozenset[Event]:
+    def _put_to_pending(self, pod: Pod) -> Changes:
         before = self._pending.get(pod.uid)
+        node_name = self._nominations.of(pod)
+        if node_name != pod.nominated_node_name:
+            pod = replace(pod, nominated_node_name=node_name)
         self._pending[pod.uid] = pod
         if pod.nominated_node_name:
             self._state.nominate(pod, pod.nominated_node_name)
@@ -173,10 +205,10 @@ class PodStates:
         self._state.withdraw(uid)
         return self._pending.pop(uid, None)
 
-    def _account(self, old: Pod, new: Pod, node_name: str) -> frozenset[Event]:
+    def _account(self, old: Pod, new: Pod, node_name: str) -> Changes:
         if not takes_the_same_room(old, new):
             self._replace(new, node_name)
-        return placed_pod_events(old, new)
+        return pod_changed(old, new, node_name)
 
     def _replace(self, pod: Pod, node_name: str) -> None:
         self._table.remove_pod(pod.uid)
@@ -191,6 +223,8 @@ class PodStates:
         return placed[0] if placed else self._pending.get(uid)
 
 
-def _given_up(waiting: Pod | None, node_name: str = "") -> frozenset[Event]:
+def _given_up(waiting: Pod | None, node_name: str = "") -> Changes:
     """What it means to others that a pod which waited is now on, or waits for, this node: "" for none, or another."""
-    return REMOVED if waiting is not None and waiting.nominated_node_name not in ("", node_name) else NOTHING
+    if waiting is None or waiting.nominated_node_name in ("", node_name):
+        return UNCHANGED
+    return pod_left(waiting, waiting.nominated_node_name)

@@ -36,6 +36,14 @@ class Reporter:
         if not pod_moved_on:
             self._condition(pod, SCHEDULER_ERROR, message)
 
+    def preempted(self, victim: Pod, preemptor: Pod, node_name: str, *, in_memory: bool) -> None:
+        """The pod is pushed out; `in_memory`: it was to be bound, and nothing had to be deleted."""
+        note = f"Preempted by pod {preemptor.uid} on node {node_name}"
+        if in_memory:
+            note += " (in scheduler memory)."
+        event = PodEvent("Normal", "Preempted", "Preempting", note, preemptor)
+        self._send(victim, lambda: self._cluster.record_event(victim, event))
+
     def _warn(self, pod: Pod, action: str, note: str) -> None:
         event = PodEvent("Warning", "FailedScheduling", action, note)
         self._send(pod, lambda: self._cluster.record_event(pod, event))
@@ -47,4 +55,4 @@ class Reporter:
         try:
             send()
         except Exception as error:
-            self._faults.note("reporting on", f"Pod {pod.namespace}/{pod.name}", error)
+            self._faults.note("reporting on", pod, error)

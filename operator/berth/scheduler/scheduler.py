@@ -5,9 +5,10 @@
                     pop <--- Queue            v
                      |                     State
                      v                        |
-                   Cycle --- decide ----------+
-                     |--- no node: park, report
-                     +--- a node: assume, VolumeBinder (where claims wait for it), Binder (background) --> Cluster port
+                   Cycle --- decide ----------+        (Extenders are asked before, where the policy has some)
+                     |--- no node: Preempting pushes others out for it, or it is parked; report
+                     |--- a node: Stages (assume; plugins, VolumeBinder), Binder (background) --> Cluster port
+                     +--- either: Shadows judge it too, when there is time
                                                 Echoes: did the watch show what was bound?
 
 Everything runs on one event loop; only `run` and what it starts ever waits. `observe` and `remove` are plain calls
@@ -17,22 +18,30 @@ What it does not do: decide when it may decide. The edge opens it once the cache
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from berth.engine.events import Event
 from berth.policy.book import PolicyBook
 from berth.scheduler.binding import Binder
 from berth.scheduler.cache import Cache
 from berth.scheduler.cycle import Cycle
 from berth.scheduler.echoes import Echoes
 from berth.scheduler.faults import Faults
+from berth.scheduler.hints import Hints
 from berth.scheduler.intake import Intake
-from berth.scheduler.ports import Clock, Cluster, Random
+from berth.scheduler.measures import Measures
+from berth.scheduler.ports import Attempts, Clock, Cluster, Extenders, Random
+from berth.scheduler.preempting import Preempting
 from berth.scheduler.queue import Queue
 from berth.scheduler.reporting import Reporter
+from berth.scheduler.shadow import Shadows
+from berth.scheduler.stages import Stages
 from berth.scheduler.volumes import VolumeBinder
 
 DRAIN_SECONDS = 25.0
+COUNTED_AT_ONCE = 1000
 
 
 class Scheduler:
@@ -47,9 +56,12 @@ class Scheduler:
         cluster: Cluster,
         clock: Clock,
         random: Random,
+        extenders: Callable[[Attempts], Extenders] | None = None,
         bind_limit: int = 64,
         drain_seconds: float = DRAIN_SECONDS,
+        hints: bool = True,
     ) -> None:
+        """`hints`: a parked pod is woken by a change only if the plugins that turned it away say that it may help."""
         self._cache = cache
         self._queue = queue
         self._policies = policies
@@ -57,6 +69,8 @@ class Scheduler:
         self._drain_seconds = drain_seconds
         self._stopping = asyncio.Event()
         self._faults = Faults()
+        self._measures = Measures(clock)
+        self._hints = queue.hints = Hints(cache.state, self._faults) if hints else None
         reporter = Reporter(cluster, self._faults)
         self._intake = Intake(cache, queue, policies, reporter)
         self._echoes = Echoes(cache, self._intake, cluster, clock, self._faults)
@@ -67,30 +81,59 @@ class Scheduler:
             cluster=cluster,
             clock=clock,
             reporter=reporter,
+            usage=policies.usage,
             faults=self._faults,
+            measures=self._measures,
             limit=bind_limit,
         )
         self._volumes = VolumeBinder(
             cache=cache,
             queue=queue,
+            cluster=cluster,
+            clock=clock,
+        )
+        self._stages = Stages(
+            cache=cache,
+            queue=queue,
+            intake=self._intake,
+            volumes=self._volumes,
+            binder=self._binder,
+            clock=clock,
+            reporter=reporter,
+            usage=policies.usage,
+            faults=self._faults,
+            measures=self._measures,
+        )
+        self._preempting = Preempting(
+            cache=cache,
+            queue=queue,
+            policies=policies,
             intake=self._intake,
             cluster=cluster,
             clock=clock,
+            random=random,
             reporter=reporter,
             faults=self._faults,
-            bind_pod=self._binder.start,
+            give_up=self._stages.give_up,
         )
+        self._shadows = Shadows(policies=policies, cache=cache, clock=clock, faults=self._faults)
         self._cycle = Cycle(
             cache=cache,
             queue=queue,
             policies=policies,
             intake=self._intake,
-            binder=self._binder,
-            volumes=self._volumes,
+            stages=self._stages,
+            preempting=self._preempting,
+            shadows=self._shadows,
             reporter=reporter,
             faults=self._faults,
+            measures=self._measures,
+            clock=clock,
             random=random,
         )
+        self._extenders = self._cycle.extenders = extenders(self._cycle) if extenders is not None else None
+        self._preempting.extenders = self._extenders
+        self._stages.withdraw = self._preempting.withdraw
         queue.close()
         policies.on_change(self._intake.follow_policies)
 
@@ -100,21 +143,32 @@ class Scheduler:
         """The watch shows an object, new or changed. Never raises."""
         try:
             self._intake.observe(kind, body)
-            if kind == "Pod":
-                self._echoes.heard(self._cache.uid_of(kind, body))
+            self._hear_of(kind, body)
             self._volumes.heard(kind, body)
         except Exception as error:
-            self._faults.note("observing", f"{kind} {_name(body)}", error)
+            self._faults.note("observing", f"{kind} {_name(body)}", error, **_fields(kind, body))
 
     def remove(self, kind: str, body: Mapping[str, Any]) -> None:
         """The watch, or a comparison with a list, says that the object of this UID is gone. Never raises."""
         try:
-            if kind == "Pod":
-                self._echoes.heard(self._cache.uid_of(kind, body))
+            uid = self._cache.uid_of(kind, body) if kind == "Pod" else ""
             self._intake.remove(kind, body)
+            self._hear_of(kind, body, uid)
             self._volumes.heard(kind, body)
         except Exception as error:
-            self._faults.note("removing", f"{kind} {_name(body)}", error)
+            self._faults.note("removing", f"{kind} {_name(body)}", error, **_fields(kind, body))
+
+    def _hear_of(self, kind: str, body: Mapping[str, Any], uid: str = "") -> None:
+        """Tell those who wait for what happens to certain objects; a pod that is gone has a UID no more but this."""
+        if kind == "Pod":
+            uid = uid or self._cache.uid_of(kind, body)
+            self._stages.heard(self._cache.key_of(kind, body))
+            self._echoes.heard(uid)
+            self._preempting.look(uid)
+            if self._extenders is not None:
+                self._extenders.look(uid)
+        elif kind == "Node":
+            self._preempting.look_at_node(self._cache.key_of(kind, body))
 
     # --- the loop ------------------------------------------------------------------------------------------------
 
@@ -128,9 +182,27 @@ class Scheduler:
         """No decision is made until opened again; binds under way go on."""
         self._queue.close()
 
+    def stand_by(self) -> None:
+        """Another replica decides from now on: no decision, nothing on its way to a bind, no nomination in mind.
+
+        Binds that were sent end as they do; cache and queue go on.
+        """
+        self._queue.close()
+        self._stages.let_go()
+        self._cache.take_back_nominations()
+
+    def take_over(self) -> None:
+        """Another replica has decided so far: open, and try every pod as if it were new here."""
+        self.open()
+        self._queue.wake({Event.POLICY})
+
+    def echo_is_missing(self, seconds: float) -> bool:
+        """Whether the watch has been silent about a bind for so many seconds after it was acknowledged."""
+        return self._echoes.is_missing(seconds)
+
     async def run(self) -> None:
         """Decide until stopped, then let the running binds end. An error that escapes ends it, loudly."""
-        work = [asyncio.ensure_future(self._decide_on_each()), asyncio.ensure_future(self._echoes.run())]
+        work = [asyncio.ensure_future(run) for run in (self._decide_on_each(), self._echoes.run(), self._shadows.run())]
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
             done, _ = await asyncio.wait([*work, stop], return_when=asyncio.FIRST_COMPLETED)
@@ -149,8 +221,10 @@ class Scheduler:
         await self._drain()
 
     async def _drain(self) -> None:
-        await self._volumes.stop()
-        await self._binder.drain(self._drain_seconds)
+        if self._extenders is not None:
+            await self._extenders.stop()
+        await self._stages.stop()
+        await asyncio.gather(self._binder.drain(self._drain_seconds), self._preempting.drain(self._drain_seconds))
 
     async def _decide_on_each(self) -> None:
         while True:
@@ -161,14 +235,32 @@ class Scheduler:
 
     # --- what can be seen of it ----------------------------------------------------------------------------------
 
+    async def count_pending(self) -> None:
+        """Tell the book how many pods wait under each policy; a few at a time, so that no decision waits for it."""
+        counts: Counter[str] = Counter()
+        waiting = self._queue.waiting()
+        for begin in range(0, len(waiting), COUNTED_AT_ONCE):
+            chosen = map(self._intake.policy_for, waiting[begin : begin + COUNTED_AT_ONCE])
+            counts.update(active.policy.name for active in chosen if active is not None)
+            await self._clock.sleep(0)
+        self._policies.usage.pending_is(counts)
+
     def statistics(self) -> dict[str, Any]:
         """Counts, nested by topic: gauges of what is there, counters of what has happened."""
         return {
             "queue": self._queue.statistics(),
+            "hints": {} if self._hints is None else dict(self._hints.counts),
             "cache": self._cache.statistics(),
-            "attempts": dict(self._cycle.results),
+            "attempts": self._measures.results,
+            "measures": self._measures.statistics(),
+            "incoming": self._queue.tally.incoming(),
+            "blamed": dict(self._queue.tally.blamed),
             "binds": {"running": len(self._binder), **self._binder.outcomes},
+            "stages": {"running": len(self._stages), "waiting": len(self._stages.waiting), **self._stages.outcomes},
             "volumes": {"waiting": len(self._volumes), **self._volumes.outcomes},
+            "preemption": self._preempting.statistics(),
+            "shadows": {"waiting": len(self._shadows)},
+            "extenders": dict(self._extenders.statistics()) if self._extenders is not None else {},
             "echo_missing": self._echoes.missing,
             "policies": self._policies.statistics(),
             "faults": dict(self._faults.counts),
@@ -180,3 +272,8 @@ def _name(body: object) -> str:
     if not isinstance(metadata, Mapping):
         return "without a name"
     return "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
+
+
+def _fields(kind: str, body: object) -> dict[str, str]:
+    """Whom a report is about, for the log."""
+    return {"kind": kind, **({kind.lower(): _name(body)} if kind in ("Pod", "Node") else {})}

@@ -14,7 +14,8 @@ Rules, with v the resourceVersion, an integer that grows over all objects of a k
 4. Where a v is missing or no integer nothing can be compared: rules 1 to 3 let the report through.
 
 An API server whose store was restored from a backup starts again at smaller versions, and its reports on known UIDs
-are then old news until their versions have caught up: restart the operator after such a restore.
+are then old news until their versions have caught up: restart the operator after such a restore. `newest` is there to
+notice it.
 """
 
 from collections import OrderedDict
@@ -24,6 +25,7 @@ from types import MappingProxyType
 from typing import Any
 
 REMOVED_REMEMBERED = 8192
+LONGEST = 20  # digits; versions have 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Register:
         self._keys: dict[str, str] = {}
         self._uids: dict[str, str] = {}
         self._removed: OrderedDict[str, int | None] = OrderedDict()
+        self.newest = 0
+        """The greatest version that was ever reported of the kind."""
 
     @property
     def known(self) -> Mapping[str, str]:
@@ -54,11 +58,20 @@ class Register:
         metadata = _metadata(body)
         key = _key(metadata)
         uid = str(metadata.get("uid") or self._uids.get(key, key))
-        return Identity(uid, key, _integer(metadata.get("resourceVersion")))
+        return Identity(uid, key, version_number(metadata.get("resourceVersion")))
 
     def holder(self, body: Mapping[str, Any]) -> str | None:
         """The UID known under the body's name."""
         return self._uids.get(_key(_metadata(body)))
+
+    def behind(self, versions: Mapping[str, int]) -> list[str]:
+        """Those of these UIDs that are known in an older version than this."""
+        known = self._by_uid
+        return [
+            uid
+            for uid, version in versions.items()
+            if (identity := known.get(uid)) is not None and identity.version is not None and identity.version < version
+        ]
 
     def is_news(self, identity: Identity) -> bool:
         """Whether the report should be believed (rules 1 to 3)."""
@@ -79,6 +92,7 @@ class Register:
         if replaced is not None:
             self.remove(Identity(replaced, identity.key, identity.version))
         self._by_uid[identity.uid] = identity
+        self.newest = max(self.newest, identity.version or 0)
         self._keys[identity.uid] = identity.key
         self._uids[identity.key] = identity.uid
         return replaced
@@ -115,6 +129,7 @@ def _newer(one: int | None, other: int | None, *, unknown: bool = True) -> bool:
     return unknown if one is None or other is None else one > other
 
 
-def _integer(version: object) -> int | None:
+def version_number(version: object) -> int | None:
+    """A resourceVersion to compare; None where it is missing or no integer of 64 bits."""
     text = str(version)
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST else None

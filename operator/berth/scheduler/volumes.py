@@ -1,9 +1,9 @@
 """Binding a pod's volumes before the pod: keep the volumes it chose, have the others made, wait until all are bound.
 
-    reserved --> written: volumes name their claims, claims their node --> waiting --- all bound ---> the pod is bound
-        |           |                                                         |--- something broke, or too late
-        |           +--- refused, or nobody knows --------------------------->+---> released, pod back through backoff
-        +---------------------------- the pod is gone: released
+    reserved --> written: volumes name their claims, claims their node --> waiting --- all bound --------> released
+        |           |                                                         |--- broken, or too late: NotBound
+        |           +--- refused, or nobody knows: NotBound
+        +---------------------------- the pod does not get the node: released
 
 A reservation is made in the same step as the decision, so that no later decision gives the same volume away
 (`VolumeShelf`). It ends with the wait: by then the cluster itself says what was reserved. Nothing that was written is
@@ -13,14 +13,13 @@ that failed has removed the selection.
 What somebody else has taken since the decision is left to them: a volume that is kept for another claim, a claim that
 has another volume or another node. The attempt has failed then.
 
-Waiting pods hold none of the places for running binds: a slow provisioner slows nobody else down. What they wait for
-comes through the watch; a report on its pod, its node, or one of its claims and volumes has a wait look again. One
-whose pod the watch has taken from us, gone or bound by somebody else, ends there and then.
+What is waited for comes through the watch; a report on the node, or on one of the claims and volumes has a wait look
+again. When this is done in the course of an assignment, and what becomes of the pod, is `Stages`' to say.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -30,11 +29,8 @@ from berth.engine.plugins.volume_binding import VolumeBinding, is_bound, is_reac
 from berth.engine.volume_shelf import SELECTED_NODE, VolumePlan
 from berth.model import Claim, ClaimReference, Node, Pod, Volume
 from berth.scheduler.cache import Cache
-from berth.scheduler.faults import Faults
-from berth.scheduler.intake import Intake
 from berth.scheduler.ports import Clock, Cluster, NotWritten
-from berth.scheduler.queue import Queue, QueuedPod
-from berth.scheduler.reporting import Reporter
+from berth.scheduler.queue import Queue
 from berth.scheduler.waiting import wait_for_signal
 
 RELEASED: Final = frozenset({Event.VOLUME, Event.CLAIM})
@@ -42,10 +38,6 @@ RELEASED: Final = frozenset({Event.VOLUME, Event.CLAIM})
 
 class NotBound(Exception):
     """The volumes are not bound, and waiting longer does not help; the message is for people."""
-
-
-class _PodGone(Exception):
-    """Nobody needs the volumes any more."""
 
 
 Subject = tuple[str, str]
@@ -56,16 +48,14 @@ Subject = tuple[str, str]
 class _Wait:
     """A pod whose volumes are being bound; `written` are the versions of objects on which we have written."""
 
-    item: QueuedPod
+    uid: str
     plan: VolumePlan
     seconds: float
     signal: asyncio.Event = field(default_factory=asyncio.Event)
     written: set[str] = field(default_factory=set)
-    task: asyncio.Task[None] | None = None
 
     def subjects(self) -> Iterator[Subject]:
         """What it waits for, and what may end it."""
-        yield "Pod", self.item.pod.key
         yield "Node", self.plan.node
         for claim in (*(claim for claim, _ in self.plan.bindings), *self.plan.provisions):
             yield "PersistentVolumeClaim", f"{claim.namespace}/{claim.name}"
@@ -74,107 +64,65 @@ class _Wait:
 
 
 class VolumeBinder:
-    """The pods that wait for their volumes."""
+    """The pods that have a node and not yet their volumes, by UID."""
 
-    def __init__(
-        self,
-        *,
-        cache: Cache,
-        queue: Queue,
-        intake: Intake,
-        cluster: Cluster,
-        clock: Clock,
-        reporter: Reporter,
-        faults: Faults,
-        bind_pod: Callable[[QueuedPod, str], None],
-    ) -> None:
-        self._cache = cache
+    def __init__(self, *, cache: Cache, queue: Queue, cluster: Cluster, clock: Clock) -> None:
         self._state = cache.state
         self._queue = queue
-        self._intake = intake
         self._cluster = cluster
         self._clock = clock
-        self._reporter = reporter
-        self._faults = faults
-        self._bind_pod = bind_pod
         self._waits: dict[str, _Wait] = {}
         self._interested: dict[Subject, set[_Wait]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
         self.outcomes: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._waits)
 
-    def start(self, item: QueuedPod, plan: VolumePlan, seconds: float) -> None:
-        """Reserve the volumes of an assumed pod, and bind it once they are bound; returns at once."""
-        self._state.volumes.shelf.reserve(item.uid, plan)
-        wait = self._waits[item.uid] = _Wait(item, plan, seconds)
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._waits
+
+    def reserve(self, pod: Pod, plan: VolumePlan, seconds: float) -> None:
+        """Nobody else gets the volumes of an assumed pod until they are released; it may wait so long for them."""
+        wait = _Wait(pod.uid, plan, seconds)
+        self._state.volumes.shelf.reserve(wait.uid, plan)
+        self._waits[wait.uid] = wait
         for subject in wait.subjects():
             self._interested.setdefault(subject, set()).add(wait)
-        wait.task = asyncio.get_running_loop().create_task(self._run(wait))
-        self._tasks.add(wait.task)
-        wait.task.add_done_callback(self._tasks.discard)
 
-    def heard(self, kind: str, body: Mapping[str, Any]) -> None:
-        """The watch spoke of an object: whoever may wait for that looks again."""
-        for subject in _subjects(kind, body) if self._waits else ():
-            for wait in tuple(self._interested.get(subject, ())):
-                if wait.item.uid in self._cache.assumed():
-                    wait.signal.set()
-                else:
-                    self._cut_off(wait, "gone")
-                    self._queue.wake(RELEASED)
-
-    async def stop(self) -> None:
-        """Let go of every pod that waits; whoever schedules next finds what was written."""
-        tasks = list(self._tasks)
-        for wait in list(self._waits.values()):
-            self._cut_off(wait, "cut_off")
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _cut_off(self, wait: _Wait, outcome: str) -> None:
-        self._end(wait, outcome)
-        if wait.task is not None:
-            wait.task.cancel()
-
-    def _end(self, wait: _Wait, outcome: str) -> None:
-        """Release what was reserved; the first outcome counts."""
-        if self._waits.get(wait.item.uid) is not wait:
+    async def bind(self, uid: str) -> None:
+        """Return when all that is reserved for the pod is bound, and release it then; raises NotBound."""
+        wait = self._waits.get(uid)
+        if wait is None:
             return
-        del self._waits[wait.item.uid]
+        try:
+            await self._write(wait)
+            await self._wait_bound(wait)
+        except NotWritten as error:
+            raise NotBound(str(error)) from error
+        self.release(uid, "bound")
+
+    def release(self, uid: str, outcome: str, *, seen: bool = True) -> None:
+        """The pod needs what is reserved for it no longer: it has it, or does not get the node. The first word counts.
+
+        It is news for others, unless nobody has `seen` the reservation.
+        """
+        wait = self._waits.pop(uid, None)
+        if wait is None:
+            return
         for subject in set(wait.subjects()):
             self._interested[subject].discard(wait)
             if not self._interested[subject]:
                 del self._interested[subject]
-        self._state.volumes.shelf.release(wait.item.uid)
+        self._state.volumes.shelf.release(uid)
         self.outcomes[outcome] += 1
+        if outcome != "bound" and seen:
+            self._queue.wake(RELEASED)
 
-    async def _run(self, wait: _Wait) -> None:
-        pod, outcome, problem = wait.item.pod, "cut_off", None
-        try:
-            await self._write(wait)
-            await self._wait_bound(wait)
-            outcome = "bound"
-        except _PodGone:
-            outcome = "gone"
-        except (NotWritten, NotBound) as error:
-            outcome, problem = "failed", str(error)
-        except Exception as error:
-            self._faults.note("binding volumes of", f"Pod {pod.namespace}/{pod.name}", error)
-            outcome, problem = "failed", f"{type(error).__name__}: {error}"
-        finally:
-            self._end(wait, outcome)
-        if outcome == "bound":
-            self._bind_pod(wait.item, wait.plan.node)
-        else:
-            self._give_up(wait.item, problem)
-
-    def _give_up(self, item: QueuedPod, problem: str | None) -> None:
-        self._intake.give_back(item.uid, item.attempts)
-        if problem is not None:
-            note = f'running PreBind plugin "VolumeBinding": {problem}'
-            self._reporter.not_bound(item.pod, note, pod_moved_on=False)
-        self._queue.wake(RELEASED)
+    def heard(self, kind: str, body: Mapping[str, Any]) -> None:
+        """The watch spoke of an object: whoever may wait for that looks again."""
+        for subject in _subjects(kind, body) if self._waits else ():
+            for wait in self._interested.get(subject, ()):
+                wait.signal.set()
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -210,10 +158,7 @@ class VolumeBinder:
             await wait_for_signal(wait.signal, self._clock, left_seconds)
 
     def _missing(self, wait: _Wait) -> str | None:
-        """What is still to come, None when everything is bound; raises NotBound or _PodGone."""
-        held = self._cache.assumed().get(wait.item.uid)
-        if held is None or held.pod.deleting:
-            raise _PodGone
+        """What is still to come, None when everything is bound; raises NotBound."""
         node = self._state.table.node(wait.plan.node)
         if node is None:
             raise NotBound(f'binding volumes: node "{wait.plan.node}" not found')

@@ -6,9 +6,13 @@ tie tests to real time.
 
 import asyncio
 from collections.abc import Collection, Coroutine
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from berth.scheduler.ports import Clock
+
+T = TypeVar("T")
+
+_RUNNING: Final[set[asyncio.Task[Any]]] = set()  # the event loop itself holds no task that waits
 
 
 async def wait_for_signal(signal: asyncio.Event, clock: Clock, seconds: float | None) -> None:
@@ -23,6 +27,28 @@ async def wait_for_tasks(tasks: Collection[asyncio.Task[None]], clock: Clock, se
     """Wait until all tasks have ended, well or badly, or so many seconds have passed; none is cancelled."""
     if tasks:
         await _first_of(_all_ended(tasks), clock.sleep(seconds))
+
+
+async def finish_within(work: Coroutine[Any, Any, T], clock: Clock, seconds: float) -> asyncio.Task[T] | None:
+    """The work as a task that has ended, well or badly; None when so many seconds have passed, and it is cancelled.
+
+    Work that does not heed that is not waited for.
+    """
+    task, limit = asyncio.ensure_future(work), asyncio.ensure_future(clock.sleep(seconds))
+    _RUNNING.add(task)
+    task.add_done_callback(_let_go)
+    try:
+        await asyncio.wait((task, limit), return_when=asyncio.FIRST_COMPLETED)
+        return task if task.done() else None
+    finally:
+        task.cancel()
+        limit.cancel()
+
+
+def _let_go(task: asyncio.Task[Any]) -> None:
+    _RUNNING.discard(task)
+    if not task.cancelled():
+        task.exception()  # looked at, so that nobody warns of it
 
 
 async def _all_ended(tasks: Collection[asyncio.Task[None]]) -> None:

@@ -1,1 +1,1 @@
-"""What Berth shows of itself over HTTP, on the loopback interface: health and metrics."""
+"""What Berth shows of itself over HTTP: health to everybody, the rest to whoever the API server gives the right."""

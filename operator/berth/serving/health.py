@@ -1,34 +1,88 @@
 """Health: is the process alive, is it ready, and if not, what is it waiting for.
 
-`/livez` and `/healthz` are fine as long as the event loop turns, which an answer proves, and the scheduling loop has
-not failed. `/readyz` is ready once every kind's first list is whole and decisions are made; `?verbose` lists every
-kind, in the format of the Kubernetes components.
+`/livez` and `/healthz` fail when the process has to be ended to go on: the event loop hangs, the scheduling loop has
+failed, or one of the other alarms says so. They are asked in the serving thread, since a loop that hangs cannot
+answer for itself, and only read. `/readyz` is ready once every kind's first list is whole and decisions are made, here
+or by the replica that leads, and nothing else that was added to its checks says no; it is asked in the scheduler's
+loop. `?verbose` lists every check, in the format of the Kubernetes components.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+Alarm = Callable[[], str | None]
+"""Why the process is to be ended, or None; called in the serving thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found: a problem, or none; a note is for people, and changes nothing."""
+
+    problem: str | None = None
+    note: str = ""
+
+
+Check = Callable[[], Finding]
+"""Called in the scheduler's loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Kind to "ok" or to what it is waiting for, and whether decisions are being made."""
+    """Kind to "ok" or to what it is waiting for, whether decisions are being made, and further findings by name."""
 
     kinds: Mapping[str, str]
     is_open: bool
+    findings: Mapping[str, Finding] = field(default_factory=dict)
 
     @property
     def is_ready(self) -> bool:
-        return self.is_open and all(state == "ok" for state in self.kinds.values())
+        return all(finding.problem is None for finding in self.all().values())
+
+    def all(self) -> dict[str, Finding]:
+        """Every finding, in the order in which it is shown."""
+        waiting = [kind for kind, state in self.kinds.items() if state != "ok"]
+        return {
+            **{kind: _read(state) for kind, state in sorted(self.kinds.items())},
+            "cache": Finding(f"{len(waiting)} of {len(self.kinds)} kinds are not whole") if waiting else Finding(),
+            "scheduler": Finding(None if self.is_open else "makes no decisions yet"),
+            **self.findings,
+        }
 
     def text(self, *, verbose: bool) -> str:
         """The body of the answer."""
-        if self.is_ready and not verbose:
-            return "ok"
-        lines = [_line(kind, state) for kind, state in sorted(self.kinds.items())]
-        lines.append(_line("scheduler", "ok" if self.is_open else "makes no decisions yet"))
-        lines.append(f"readyz check {'passed' if self.is_ready else 'failed'}")
-        return "\n".join(lines) + "\n"
+        return _report("readyz", self.all(), verbose=verbose)
 
 
-def _line(check: str, state: str) -> str:
-    return f"[+]{check} ok" if state == "ok" else f"[-]{check} failed: {state}"
+def liveness(alarms: Mapping[str, Alarm]) -> dict[str, Finding]:
+    """What each alarm says now; one that fails itself is no reason to end the process."""
+    return {name: _ask(alarm) for name, alarm in list(alarms.items())}
+
+
+def _ask(alarm: Alarm) -> Finding:
+    try:
+        return Finding(alarm())
+    except Exception as error:
+        return Finding(note=f"cannot be judged: {error!r}")
+
+
+def liveness_text(path: str, findings: Mapping[str, Finding], *, verbose: bool) -> str:
+    return _report(path.strip("/"), findings, verbose=verbose)
+
+
+def _report(title: str, findings: Mapping[str, Finding], *, verbose: bool) -> str:
+    """`ok` where that is all there is to say, else one line a check."""
+    passed = all(finding.problem is None for finding in findings.values())
+    if passed and not verbose:
+        return "ok"
+    lines = [_line(name, finding) for name, finding in findings.items()]
+    return "\n".join([*lines, f"{title} check {'passed' if passed else 'failed'}"]) + "\n"
+
+
+def _line(check: str, finding: Finding) -> str:
+    if finding.problem is not None:
+        return f"[-]{check} failed: {finding.problem}"
+    return f"[+]{check} ok" + (f": {finding.note}" if finding.note else "")
+
+
+def _read(state: str) -> Finding:
+    return Finding() if state == "ok" else Finding(state)

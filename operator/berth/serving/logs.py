@@ -1,8 +1,15 @@
 """Logs: one line a record on standard error, as text or as JSON, without the same complaint every second.
 
+A record says in words what happened. Whom it is about stands beside the words, in fields that machines can ask for:
+`pod` (namespace/name), `uid`, `node`, `policy`, `kind`. JSON lines show them; text lines have them in their words.
+
 kopf reports every failed attempt of every watch. During an outage that is a line a second a kind, all saying the
 same; each such message is let through once a minute, and one for all kinds together while the server does not answer.
-Only kopf's lines are held back: what Berth says is said as often as it happens.
+Only kopf's lines are held back: what Berth says is said as often as it happens. At level debug nothing is.
+
+No secret and no object's spec is logged, at any level. Berth's own lines have names, fields and states only. Libraries
+are less careful: kopf's object logger and the API client print whole objects at debug, so they speak from warnings on
+always; and an exception of the HTTP client may show the request's headers, so credentials are cut out of every line.
 """
 
 import logging
@@ -11,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import orjson
 
@@ -19,23 +27,39 @@ REPEAT_SECONDS = 60.0
 REMEMBERED = 1000
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
+FIELDS = ("kind", "pod", "uid", "node", "policy", "version", "python", "configuration")
+CHATTY = ("kopf",)  # at info, too, they say more than anybody wants to know
+TALKATIVE = ("kopf.objects", "kubernetes_asyncio")  # whole objects, at debug
+REMOVED = "[removed]"
 _ATTEMPT = re.compile(r"#\d+(/\d+)?")
 _OUTAGE = re.compile(
     r"^Request attempt .*(ClientConnectorError|ServerDisconnected|APIServerError|TooManyRequests|Timeout)", re.S
 )
+_CREDENTIALS = re.compile(
+    r"""(?ix)
+    ( authorization ['"]? \s* [:=,] \s* ['"]? ) [^'"\r\n]+   # a header, as a mapping or a request shows it
+    | ( \b (?: bearer | basic ) \s+ ) [\w.~+/=-]{8,}         # what such a header says
+    | ( :// ) [^/\s@'"]+ (?= @ )                             # user and password of an address
+    """
+)
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)
+
+_log = logging.getLogger(__name__)
 
 
 class Repeats(logging.Filter):
     """Lets a message of kopf through once a minute; those of one outage, or that differ in an attempt's number only,
-    are the same. Messages of others pass."""
+    are the same. Messages of others pass, and all of them where everything is wanted (`everything`).
+    """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._now = now
         self._said: dict[str, float] = {}
+        self.everything = False
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.name.partition(".")[0] != "kopf":
+        if self.everything or record.name.partition(".")[0] != "kopf":
             return True
         message = record.getMessage()
         text = "outage" if _OUTAGE.match(message) else _ATTEMPT.sub("#", message)
@@ -48,27 +72,72 @@ class Repeats(logging.Filter):
         return True
 
 
+def without_credentials(text: str) -> str:
+    """The text, with what looks like a credential cut out."""
+    cut = _CREDENTIALS.sub(lambda found: f"{''.join(filter(None, found.groups()))}{REMOVED}", text)
+    return _PRIVATE_KEY.sub(REMOVED, cut)
+
+
+class TextFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return without_credentials(super().format(record))
+
+
 class JsonFormatter(logging.Formatter):
     """One JSON object a line; the time is UTC, as RFC 3339 writes it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": without_credentials(record.getMessage()),
         }
+        line |= {field: getattr(record, field) for field in FIELDS if getattr(record, field, None)}
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = without_credentials(self.formatException(record.exc_info))
         return orjson.dumps(line, default=str).decode()
 
 
+_repeats = Repeats()
+
+
 def configure(level: str, style: str) -> None:
-    """Set the process's logging up; kopf speaks from warnings on, unless everything is wanted."""
+    """Set the process's logging up."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if style == "json" else logging.Formatter(TEXT_FORMAT))
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    if level != "debug":
-        logging.getLogger("kopf").setLevel(logging.WARNING)
-        logging.getLogger("kubernetes_asyncio").setLevel(logging.WARNING)
-        handler.addFilter(Repeats())
+    handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter(TEXT_FORMAT))
+    handler.addFilter(_repeats)
+    logging.basicConfig(handlers=[handler], force=True)
+    set_level(level)
+
+
+def set_level(level: str) -> None:
+    """What is logged from now on: records of this level and above; ValueError for what is none of LEVELS.
+
+    Others than Berth speak from warnings on, unless everything is wanted.
+    """
+    if level not in LEVELS:
+        raise ValueError(f'"{level}" is not one of {", ".join(LEVELS)}')
+    everything = _repeats.everything = level == "debug"
+    logging.getLogger().setLevel(level.upper())
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(logging.NOTSET if everything else logging.WARNING)
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def get_level() -> str:
+    """The level from which on is logged, the nearest of LEVELS."""
+    number = logging.getLogger().getEffectiveLevel()
+    return next((name for name in LEVELS if number <= logging.getLevelNamesMapping()[name.upper()]), LEVELS[-1])
+
+
+def change_level(wanted: str, asked_by: str) -> None:
+    """Another level from now on; said, with who asked, before or after: where more is logged."""
+    quieter = logging.getLevelNamesMapping()[wanted.upper()] > logging.getLogger().getEffectiveLevel()
+    said = f"The log level was {get_level()} and is {wanted}, as %r has asked"
+    if quieter:
+        _log.warning(said, asked_by)
+    set_level(wanted)
+    if not quieter:
+        _log.warning(said, asked_by)

@@ -2,7 +2,7 @@
 
 A definition is accepted and established at once: names do not clash with others here, and there is nothing to wait
 for. Each served version becomes a Resource with its schema; all versions share one collection, and differ in nothing
-but apiVersion (conversion strategy None, the only one). Webhooks and CEL rules are refused in words.
+but apiVersion (conversion strategy None, the only one). Webhooks are refused in words.
 """
 
 from __future__ import annotations

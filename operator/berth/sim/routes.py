@@ -37,6 +37,8 @@ def find_target(method: str, path: str, *, watching: bool, store: Store) -> Targ
     if resource is None or _is_misplaced(resource, namespace, name):
         raise not_served(store.resources(), group)
     if subresource and subresource not in subresources(resource):
+        if resource.custom:  # what a definition does not declare does not exist
+            raise not_served(store.resources(), group)
         raise not_implemented(f"the embedded API server does not serve {resource.plural}/{subresource}")
     verb = _verb(method, resource, name, subresource, watching)
     if verb == "create" and resource.namespaced and not namespace:

@@ -7,8 +7,8 @@
 Supported is what structural schemas of resources like ours use: types, nullable, required, properties,
 additionalProperties, items, enum, bounds of numbers, lengths, items and properties, pattern, uniqueItems, multipleOf,
 format date-time (and int32, int64), default, x-kubernetes-list-type set and map, preserve-unknown-fields,
-int-or-string and embedded-resource. Rules in CEL, and the logical keywords, are refused when the schema is read: a rule
-that is silently not enforced would be worse.
+int-or-string and embedded-resource, and rules in CEL (`rules`). The logical keywords are refused when the schema is
+read: one that is silently not enforced would be worse.
 """
 
 from __future__ import annotations
@@ -21,20 +21,29 @@ from typing import Any, Final
 
 from berth.sim.errors import Cause, StatusError, not_implemented
 from berth.sim.objects import copied
+from berth.sim.rules import RULES, broken_rules, refuse_unsupported
 
-REFUSED: Final = ("x-kubernetes-validations", "allOf", "anyOf", "oneOf", "not", "$ref", "patternProperties")
+REFUSED: Final = ("allOf", "anyOf", "oneOf", "not", "$ref", "patternProperties")
 IGNORED_AT_ROOT: Final = ("apiVersion", "kind", "metadata")
 TYPE_NAMES: Final = {"object": dict, "array": list, "string": str, "boolean": bool}
 KEEPS_ALL: Final = {"x-kubernetes-preserve-unknown-fields": True}
 MISSING: Final = "FieldValueRequired"
 WRONG: Final = "FieldValueInvalid"
 WRONG_TYPE: Final = "FieldValueTypeInvalid"
+BLOCKING: Final = frozenset((MISSING, WRONG_TYPE, "FieldValueNotSupported", "FieldValueTooLong", "FieldValueTooMany"))
+NOT_CHECKED: Final = Cause(
+    "<nil>",
+    WRONG,
+    "Invalid value: null: some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
 
 
 class Schema:
     def __init__(self, definition: Mapping[str, Any]) -> None:
         _refuse_unsupported(definition, "openAPIV3Schema")
         self._root = dict(definition)
+        self._has_rules = RULES in json.dumps(self._root)
 
     @property
     def definition(self) -> Mapping[str, Any]:
@@ -57,13 +66,21 @@ class Schema:
         if subresource:
             schema = self._root.get("properties", {}).get(subresource)
             # The real server names a status' fields without the "status." in the words behind the path.
-            return (
-                list(_check(body[subresource], schema, subresource, f"{subresource}."))
-                if schema and subresource in body
-                else []
-            )
+            if not schema or subresource not in body:
+                return []
+            causes = list(_check(body[subresource], schema, subresource, f"{subresource}."))
+            return causes + self._broken(causes, body[subresource], schema, subresource)
         rest = {key: value for key, value in body.items() if key not in IGNORED_AT_ROOT}
-        return list(_check(rest, _without_metadata(self._root), "", ""))
+        causes = list(_check(rest, _without_metadata(self._root), "", ""))
+        return causes + self._broken(causes, body, self._root, "")
+
+    def _broken(self, causes: list[Cause], value: Any, schema: Mapping[str, Any], path: str) -> list[Cause]:
+        """The rules that it breaks, where it is well-formed enough to be judged by them."""
+        if not self._has_rules:
+            return []
+        if any(cause.reason in BLOCKING for cause in causes):
+            return [NOT_CHECKED]
+        return list(broken_rules(value, schema, path))
 
     def list_keys(self, path: tuple[str, ...]) -> tuple[str, ...]:
         """What tells the items of the list at a path apart, if the schema says that they are merged."""
@@ -87,6 +104,7 @@ def _refuse_unsupported(schema: Any, path: str) -> None:
     for keyword in REFUSED:
         if keyword in schema and not (schema.get("x-kubernetes-int-or-string") and keyword in ("anyOf", "allOf")):
             raise _unsupported(path, keyword)
+    refuse_unsupported(schema, path)
     for name, child in (schema.get("properties") or {}).items():
         _refuse_unsupported(child, f"{path}.properties[{name}]")
     _refuse_unsupported(schema.get("items"), f"{path}.items")

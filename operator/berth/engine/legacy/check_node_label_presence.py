@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.hints import lets_now
 from berth.engine.legacy.arguments import require_flag, require_labels
 from berth.engine.plugin import Plugin, Query, refuse_unknown
 from berth.engine.state import State
@@ -37,3 +38,6 @@ class CheckNodeLabelPresence(Plugin):
             ids, _ = state.table.label(label)
             wrong |= (ids >= 0) != self._presence
         return refuse_where(wrong[rows], Code.UNSCHEDULABLE, REASON)
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        return lets_now(change, lambda node: all((label in node.labels) == self._presence for label in self._labels))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from berth.engine.counts import PodMatch
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
 from berth.engine.legacy.arguments import require_labels
 from berth.engine.plugin import Plugin, Query, refuse_unknown
 from berth.engine.selection import match_label
@@ -57,6 +57,11 @@ class CheckServiceAffinity(Plugin):
 
     def watched(self, query: Query, state: State) -> BoolColumn:
         return _pods_alike(query.pod, state) > 0
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        """Nodes are never in another namespace; pods and services that are have nothing to do with the pod."""
+        changed = change.new or change.old
+        return getattr(changed, "namespace", query.pod.namespace) == query.pod.namespace
 
     def _required(self, pod: Pod, state: State) -> tuple[Requirement, ...]:
         """The labels that a node must have, with their values."""

@@ -21,7 +21,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from berth.engine.allocation import require_integer
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.hints import fits_there, has_storage, in_use
 from berth.engine.plugin import Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, refuse_where
@@ -69,6 +70,12 @@ class _MaxVolumeCount(Plugin):
         for disk in wanted:
             total[state.volumes.rows_with_disk(self.source, disk)] -= 1
         return refuse_where(total[rows] > self._limits(state)[rows], Code.UNSCHEDULABLE, REASON)
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        gone, changed = change.old, change.new or change.old
+        if not change.node:
+            return has_storage(query.pod, state, changed) or in_use(state, changed)
+        return (not isinstance(gone, Pod) or bool(gone.volumes)) and fits_there(self, query, state, change)
 
     def watched(self, query: Query, state: State) -> BoolColumn:
         return state.volumes.disks(self.source) > 0

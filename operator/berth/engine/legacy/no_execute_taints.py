@@ -7,7 +7,8 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.hints import lets_now
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
@@ -29,6 +30,9 @@ class PodToleratesNodeNoExecuteTaints(Plugin):
         table, tolerations = state.table, query.pod.tolerations
         refused = np.array([_refuses(taints, tolerations) for taints in table.taints_of], dtype=np.bool_)
         return refuse_where(refused[table.taint_sets[rows]], Code.UNSCHEDULABLE, REASON)
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        return lets_now(change, lambda node: not _refuses(node.taints, query.pod.tolerations))
 
 
 def _refuses(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> bool:

@@ -16,7 +16,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.hints import lets_now
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, PreFilter, Rows, Verdicts, refuse_where
@@ -53,6 +54,18 @@ class CheckNodeCondition(Plugin):
         codes = (causes > 0).astype(np.int8) * np.int8(Code.UNRESOLVABLE)
         return Verdicts(codes, causes, _describe)
 
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        return lets_now(change, _is_in_order)
+
+
+def _is_in_order(node: Node) -> bool:
+    reported = node.conditions
+    return not node.unschedulable and (
+        reported.get("Ready", "True") == "True"
+        and reported.get("OutOfDisk", "False") == "False"
+        and reported.get("NetworkUnavailable", "False") == "False"
+    )
+
 
 def _describe(cause: int) -> tuple[str, ...]:
     return tuple(compress(_REASONS, (cause >> bit & 1 for bit in range(len(_REASONS)))))
@@ -72,6 +85,9 @@ class _CheckPressure(Plugin):
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         under_pressure = _where(state, rows, self.condition, lambda status: status == "True")
         return refuse_where(under_pressure, Code.UNRESOLVABLE, self.reason)
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        return lets_now(change, lambda node: node.conditions.get(self.condition) != "True")
 
 
 class CheckNodeMemoryPressure(_CheckPressure):

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
 from berth.engine.state import State
 from berth.engine.table import CPU, MEMORY
 from berth.engine.verdict import Int64Column, Rows
@@ -23,7 +23,7 @@ class ResourceLimitsPriority(Plugin):
         return bool(pod.limits)
 
     def basis(self, query: Query, state: State) -> Hashable:
-        return ()
+        return NOTHING_ELSE
 
     def pre_score(self, query: Query, state: State) -> bool:
         return bool(query.pod.limits)

@@ -17,22 +17,24 @@ Arguments: hardPodAffinityWeight (0..100, 1 by default), ignorePreferredTermsOfE
 say in the score of a pod that prefers nothing itself).
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from berth.engine.allocation import require_integer
 from berth.engine.counts import NamespaceLabels, PodMatch, RowCounts, rows_with
-from berth.engine.domains import FEW_DOMAINS
-from berth.engine.events import Event
-from berth.engine.plugin import MAX_SCORE, BadArgument, Plugin, Query, refuse_unknown
+from berth.engine.domains import FEW_DOMAINS, Domains
+from berth.engine.events import Change, Event
+from berth.engine.groups import Axis, Groups
+from berth.engine.hints import fits_there, may_push_out
+from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.table import NodeTable
-from berth.engine.terms import CarriedTerm, Role
+from berth.engine.terms import CarriedTerm
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_count
-from berth.model import Pod, PodTerm
+from berth.model import Node, Pod, PodTerm, Role
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -84,6 +86,7 @@ class InterPodAffinity(Plugin):
         self._hard_weight = 1 if weight is None else require_integer(weight, "hardPodAffinityWeight", 0, 100)
         self._ignores_others = _flag(args, "ignorePreferredTermsOfExistingPods")
         self._plan = f"InterPodAffinity {self._hard_weight} {self._ignores_others}"
+        self._parties_plan, self._layout_plan = f"{self._plan} parties", f"{self._plan} on nodes"
 
     def basis(self, query: Query, state: State) -> Hashable:
         return self.filter_basis(query, state), self.score_basis(query, state)
@@ -96,15 +99,15 @@ class InterPodAffinity(Plugin):
         """
         parties = self._parties(query, state)
         if parties.wanted is None:
-            return _as_they_stand(parties, [counts for _, counts in (*parties.forbidden, *parties.avoided)])
-        near = [
-            (state.table.label(key)[1], _by_domain(state.table, key, parties.wanted)[1]) for key in parties.wanted_keys
-        ]
-        if any(len(pods) > FEW_DOMAINS for _, pods in near):
-            return _as_they_stand(parties, parties.counters)
-        others = _as_they_stand(parties, [counts for _, counts in (*parties.forbidden, *parties.avoided)])
-        places = tuple((vocabulary, (pods > 0).tobytes()) for vocabulary, pods in near)
-        return others, state.revision("Namespace"), places
+            return _as_they_stand(parties, parties.shunned)
+        places = []
+        for key in parties.wanted_keys:
+            domains = state.table.domains(key)
+            if domains.size > FEW_DOMAINS:
+                return _as_they_stand(parties, parties.counters)
+            pods = parties.wanted.per_domain(domains.ids, domains.size + 1)
+            places.append((domains.vocabulary, (pods > 0).tobytes()))
+        return _as_they_stand(parties, parties.shunned), state.revision("Namespace"), tuple(places)
 
     def score_basis(self, query: Query, state: State) -> Hashable:
         parties = self._parties(query, state)
@@ -119,7 +122,7 @@ class InterPodAffinity(Plugin):
             return None
         for key in parties.keys:
             domains = state.table.domains(key)
-            if not all(domains.alone[domains.ids[row]] for row in rows):
+            if not domains.each_alone and not all(domains.alone[domains.ids[row]] for row in rows):
                 return None
         return rows
 
@@ -132,8 +135,7 @@ class InterPodAffinity(Plugin):
 
     def watched(self, query: Query, state: State) -> BoolColumn:
         parties = self._parties(query, state)
-        counters = [counts for _, counts in (*parties.forbidden, *parties.avoided)]
-        return rows_with(counters + ([] if parties.wanted is None else [parties.wanted]), state.table.capacity)
+        return rows_with(parties.shunned + ([] if parties.wanted is None else [parties.wanted]), state.table.capacity)
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         table, parties = state.table, self._parties(query, state)
@@ -159,6 +161,31 @@ class InterPodAffinity(Plugin):
             return super().fits_row(query, state, row)
         return not any(_pods_near(pods, state.table, row) for pods in (*parties.forbidden, *parties.avoided))
 
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        pod, old, new = query.pod, change.old, change.new
+        if isinstance(old, Pod) or isinstance(new, Pod):
+            before, after = _relation(pod, old, state), _relation(pod, new, state)
+            return before != after and (after.wanted or self._is_rid_of(before, query, state, change.node))
+        if isinstance(old, Node) and isinstance(new, Node):
+            moved = any(old.labels.get(key) != new.labels.get(key) for key in _keys(pod, state))
+            return moved or change.node in state.nominated
+        if isinstance(old, Node) or isinstance(new, Node):  # with its pods, which may have come before it
+            return bool(state.table.pods_on(change.node)) or fits_there(self, query, state, change)
+        return _concerned_by_namespace(pod, new or old)
+
+    def _is_rid_of(self, relation: "_Relation", query: Query, state: State, node: str) -> bool:
+        """Whether no other pod of this relation to the pod is near the node, so that one less makes a difference."""
+        table, row, parties = state.table, state.table.row(node), self._parties(query, state)
+        shunned = [pods for pods, met in zip(parties.avoided, relation.avoided, strict=False) if met]
+        carried = (term for term in table.terms.matching(query.pod) if term.term in relation.forbids)
+        shunned += [(term.term.topology_key, term.rows) for term in carried if term.role is Role.FORBIDDEN]
+        ended = len(shunned) < sum(relation.avoided) + len(relation.forbids)
+        if ended or any(row is None or not _pods_near(pods, table, row) for pods in shunned):
+            return True
+        if shunned and may_push_out(query.pod, state):  # perhaps those who are left near
+            return True
+        return relation.wanted and _is_first(query.pod, parties.wanted, state)
+
     def pre_score(self, query: Query, state: State) -> bool:
         query.memo[self._plan] = sums = self._sums(query, state)
         return bool(sums)
@@ -170,17 +197,27 @@ class InterPodAffinity(Plugin):
             scores += worth[ids[rows]]
         return scores
 
-    def score_row(self, query: Query, state: State, row: int) -> int:
-        opinions = self._parties(query, state).opinions
-        return sum(weight * _pods_near((key, counts), state.table, row) for key, counts, weight in opinions)
+    def axes(self, query: Query, state: State) -> Sequence[Axis] | None:
+        return self._layout(query, state).axes if self._parties(query, state).opinions else None
+
+    def score_groups(self, query: Query, state: State, groups: Groups) -> Int64Column:
+        scores: Int64Column | None = None
+        opinions, layout = self._parties(query, state).opinions, self._layout(query, state)
+        for (_, counts, weight), axis in zip(opinions, layout.axis_of, strict=True):
+            of = groups.axes[axis].of
+            near = counts.per_domain(of.ids, of.size + 1)[:-1] if isinstance(of, Domains) else groups.places(axis)
+            points = groups.along(axis, near if weight == 1 else weight * near)
+            scores = points if scores is None else scores + points
+        assert scores is not None, "axes come from opinions, and each has its axis"
+        return scores
 
     def bounds(self, scores: Int64Column) -> tuple[int, int]:
-        return (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
+        return (scores.item(scores.argmin()), scores.item(scores.argmax())) if len(scores) else (0, 0)
 
     def scale(self, scores: Int64Column, bounds: tuple[int, int]) -> Int64Column:
         lowest, highest = bounds
         if lowest == highest:
-            return np.zeros_like(scores)
+            return np.zeros(len(scores), dtype=np.int64)
         return (MAX_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
 
     def _sums(self, query: Query, state: State) -> dict[str, tuple[Int64Column, Int64Column]]:
@@ -200,12 +237,23 @@ class InterPodAffinity(Plugin):
 
     def _parties(self, query: Query, state: State) -> "_Parties":
         """Kept for as long as no other term is carried, no namespace changes and the counters are moved."""
-        table = state.table
-        since = (table, table.terms.version, state.revision("Namespace"))
-        parties: _Parties | None = query.plan.get(self._plan)
-        if parties is None or parties.since != since or any(counts.dropped for counts in parties.counters):
-            parties = query.plan[self._plan] = self._find_parties(query.pod, table, since)
+        parties: _Parties | None = query.memo.get(self._parties_plan)
+        if parties is None:
+            table = state.table
+            since = (table, table.terms.version, state.revision("Namespace"))
+            parties = query.plan.get(self._parties_plan)
+            if parties is None or parties.since != since or any(counts.dropped for counts in parties.counters):
+                parties = query.plan[self._parties_plan] = self._find_parties(query.pod, table, since)
+            query.memo[self._parties_plan] = parties
         return parties
+
+    def _layout(self, query: Query, state: State) -> "_Layout":
+        """Kept for as long as the parties are, and nodes stay as they are."""
+        parties, since = self._parties(query, state), state.table.static_version
+        layout: _Layout | None = query.plan.get(self._layout_plan)
+        if layout is None or layout.parties is not parties or layout.since != since:
+            layout = query.plan[self._layout_plan] = _Layout(parties, since, state.table)
+        return layout
 
     def _find_parties(self, pod: Pod, table: NodeTable, since: tuple[object, ...]) -> "_Parties":
         carried = table.terms.matching(pod)
@@ -247,11 +295,11 @@ class _Parties:
     """Whom the pod has to do with, by the pods' counts: compared by identity.
 
     `forbidden` want to be away from it, `avoided` it must be away from, `wanted` meet all the terms of its required
-    affinity (None: it has none; its topology keys are `wanted_keys`), `opinions` have a say in the score. `keys` are
-    the topology keys of all but the required affinity.
+    affinity (None: it has none; its topology keys are `wanted_keys`), `opinions` have a say in the score. `shunned` are
+    the forbidden and the avoided, `keys` their topology keys.
     """
 
-    __slots__ = ("avoided", "counters", "forbidden", "keys", "opinions", "since", "wanted", "wanted_keys")
+    __slots__ = ("avoided", "counters", "forbidden", "keys", "opinions", "shunned", "since", "wanted", "wanted_keys")
 
     def __init__(
         self,
@@ -265,13 +313,40 @@ class _Parties:
         self.wanted_keys = wanted_keys
         self.since, self.forbidden, self.avoided = since, forbidden, avoided
         self.wanted, self.opinions = wanted, opinions
-        others: list[Counted] = [*forbidden, *avoided, *((key, counts) for key, counts, _ in opinions)]
-        self.keys = {key for key, _ in others}
-        self.counters = [counts for _, counts in others] + ([] if wanted is None else [wanted])
+        self.keys = {key for key, _ in (*forbidden, *avoided)}
+        self.shunned = [counts for _, counts in (*forbidden, *avoided)]
+        self.counters = self.shunned + [counts for _, counts, _ in opinions] + ([] if wanted is None else [wanted])
+
+
+class _Layout:
+    """What nodes have to be alike in for all opinions; None where a node lacks a label.
+
+    That is the domain by each label, and where every node is a domain of its own the pods on it. `axis_of` has the
+    number of the axis for each opinion.
+    """
+
+    __slots__ = ("axes", "axis_of", "parties", "since")
+
+    def __init__(self, parties: _Parties, since: int, table: NodeTable) -> None:
+        self.parties, self.since = parties, since
+        self.axes: list[Axis] | None = None
+        self.axis_of: list[int] = []
+        numbers: dict[Hashable, int] = {}
+        axes: list[Axis] = []
+        for key, counts, _ in parties.opinions:
+            domains = table.domains(key)
+            if domains.nodes < len(table):
+                return
+            alone = domains.each_alone
+            number = numbers.setdefault(counts if alone else key, len(axes))
+            if number == len(axes):
+                axes.append(Axis(counts if alone else domains))
+            self.axis_of.append(number)
+        self.axes = axes
 
 
 def _as_they_stand(parties: _Parties, counters: Sequence[RowCounts]) -> Hashable:
-    return (parties, *(counts.version for counts in counters)) if counters else ()
+    return (parties, *(counts.version for counts in counters)) if counters else NOTHING_ELSE
 
 
 def _parties_in(basis: Hashable) -> _Parties | None:
@@ -279,13 +354,13 @@ def _parties_in(basis: Hashable) -> _Parties | None:
 
 
 def _only_came(was: _Parties | None, parties: _Parties, rows: Sequence[int]) -> bool:
-    """Whether all parties of before are still there, and those that came have all their pods on these rows."""
+    """Whether all that were shunned before still are, and those that came have all their pods on these rows."""
     if was is parties:
         return True
-    before = {id(counts) for counts in was.counters} if was is not None else set()
-    if not before <= {id(counts) for counts in parties.counters}:
+    before = {id(counts) for counts in was.shunned} if was is not None else set()
+    if not before <= {id(counts) for counts in parties.shunned}:
         return False
-    new = [counts for counts in parties.counters if id(counts) not in before]
+    new = [counts for counts in parties.shunned if id(counts) not in before]
     return all(set(counts.counted()[0].tolist()) <= set(rows) for counts in new)
 
 
@@ -293,19 +368,78 @@ def _lacking(pod: Pod, wanted: RowCounts, state: State, rows: Rows) -> BoolColum
     """bool[rows]: where the pods that it wants near are not."""
     table, terms = state.table, pod.pod_affinity.required
     domains = [_by_domain(table, key, wanted) for key in {term.topology_key for term in terms}]
-    if not any(sums.any() for _, sums in domains) and _meets_its_own(pod, state):
+    if _is_first(pod, wanted, state):
         lacking = [ids[rows] < 0 for ids, _ in domains]
     else:
         lacking = [(sums == 0)[ids[rows]] for ids, sums in domains]
     return lacking[0] if len(lacking) == 1 else np.any(lacking, axis=0)
 
 
+def _is_first(pod: Pod, wanted: RowCounts | None, state: State) -> bool:
+    """Whether the pod is the first of its group, of whom none is near anything."""
+    if wanted is None:
+        return False
+    keys = {term.topology_key for term in pod.pod_affinity.required}
+    near = any(_by_domain(state.table, key, wanted)[1].any() for key in keys)
+    return not near and _meets_its_own(pod, state)
+
+
 def _meets_its_own(pod: Pod, state: State) -> bool:
-    return all(
+    return all(_meets(pod, match, state) for match in map(_match, pod.pod_affinity.required))
+
+
+class _Relation(NamedTuple):
+    """What a placed pod means to one that waits: which of its terms it meets, and which of its own forbid it there."""
+
+    avoided: tuple[bool, ...] = ()
+    wanted: bool = False
+    forbids: frozenset[PodTerm] = frozenset()
+
+
+def _relation(pod: Pod, other: object, state: State) -> _Relation:
+    if not isinstance(other, Pod):
+        return _Relation()
+    wanted = pod.pod_affinity.required
+    return _Relation(
+        tuple(_meets(other, _match(term), state) for term in pod.pod_anti_affinity.required),
+        bool(wanted) and all(_meets(other, _match(term), state) for term in wanted),
+        frozenset(filter(_selects(pod, state), other.pod_anti_affinity.required)),
+    )
+
+
+def _meets(pod: Pod, match: PodMatch, state: State) -> bool:
+    return (
         match.selector is not None
         and match.selector.matches(pod.labels)
         and match.covers(pod.namespace, state.namespace_labels)
-        for match in map(_match, pod.pod_affinity.required)
+    )
+
+
+def _selects(pod: Pod, state: State) -> Callable[[PodTerm], bool]:
+    """Whether a term that another pod carries is about the pod; a namespace that is not known has no labels."""
+    labels = state.namespace_labels(pod.namespace) or {}
+    return lambda term: (
+        term.selector is not None
+        and term.selector.matches(pod.labels)
+        and (
+            pod.namespace in term.namespaces
+            or (term.namespace_selector is not None and term.namespace_selector.matches(labels))
+        )
+    )
+
+
+def _keys(pod: Pod, state: State) -> set[str]:
+    """The labels of nodes that the verdicts on the pod hang on."""
+    own = (*pod.pod_affinity.required, *pod.pod_anti_affinity.required)
+    carried = (carried.term for carried in state.table.terms.matching(pod) if carried.role is Role.FORBIDDEN)
+    return {term.topology_key for term in (*own, *carried)}
+
+
+def _concerned_by_namespace(pod: Pod, namespace: object) -> bool:
+    """Whether the labels of a namespace may say whom the pod's terms are about, or whose terms are about the pod."""
+    own = (*pod.pod_affinity.required, *pod.pod_anti_affinity.required)
+    return getattr(namespace, "name", pod.namespace) == pod.namespace or any(
+        term.namespace_selector is not None for term in own
     )
 
 
@@ -317,9 +451,14 @@ def _near(pods: Counted, table: NodeTable, rows: Rows) -> BoolColumn:
 
 def _pods_near(pods: Counted, table: NodeTable, row: int) -> int:
     """How many of the pods are near a row."""
-    ids, sums = _by_domain(table, *pods)
-    near: int = sums.item(ids.item(row))
-    return near
+    key, counts = pods
+    domains = table.domains(key)
+    domain = domains.ids.item(row)
+    if domain < 0:
+        return 0
+    if domains.each_alone:
+        return counts.at(row)
+    return counts.per_domain(domains.ids, domains.size + 1).item(domain)
 
 
 def _by_domain(table: NodeTable, key: str, counts: RowCounts) -> tuple[Int64Column, Int64Column]:

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.hints import lets_now
 from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown, scale_to_highest
 from berth.engine.selection import match_pod, match_selector, match_term
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, Int64Column, PreFilter, Rows, Verdicts
-from berth.model import FieldError, NodeSelector, NodeSelectorTerm, Pod, PreferredTerm, build_node_affinity
+from berth.model import FieldError, Node, NodeSelector, NodeSelectorTerm, Pod, PreferredTerm, build_node_affinity
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 REASON_ADDED = "node(s) didn't match scheduler-enforced node affinity"
@@ -66,6 +67,15 @@ class NodeAffinity(Plugin):
         causes = np.where(~added, 1, np.where(~mine, 2, 0))[rows]
         codes = np.where(causes > 0, np.int8(Code.UNRESOLVABLE), np.int8(0))
         return Verdicts(codes, causes, lambda cause: (_REASONS[cause],))
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        return lets_now(change, lambda node: self._matches(query.pod, node))
+
+    def _matches(self, pod: Pod, node: Node) -> bool:
+        selectors = (self._added, pod.required_node_affinity)
+        return all(node.labels.get(key) == value for key, value in (pod.node_selector or {}).items()) and all(
+            selector is None or selector.matches(node.name, node.labels) for selector in selectors
+        )
 
     def pre_score(self, query: Query, state: State) -> bool:
         return bool(query.pod.preferred_node_affinity or self._added_preferred)

@@ -8,7 +8,8 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.hints import lets_now
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
@@ -36,6 +37,10 @@ class NodeDeclaredFeatures(Plugin):
         required = frozenset(query.pod.required_features)
         missing = [not (isinstance(known, frozenset) and required <= known) for known in declared.values]
         return refuse_where(np.array(missing, dtype=np.bool_)[declared.ids[rows]], Code.UNRESOLVABLE, REASON)
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        required = frozenset(query.pod.required_features)
+        return lets_now(change, lambda node: required <= frozenset(node.declared_features))
 
 
 def _declared(node: Node) -> frozenset[str] | None:

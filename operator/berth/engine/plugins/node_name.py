@@ -4,7 +4,8 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.hints import lets_now
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
@@ -30,3 +31,6 @@ class NodeName(Plugin):
         if row is not None:
             elsewhere[row] = False
         return refuse_where(elsewhere[rows], Code.UNRESOLVABLE, REASON)
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        return lets_now(change, lambda node: node.name == query.pod.node_name)

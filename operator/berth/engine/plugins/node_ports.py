@@ -7,8 +7,10 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from berth.engine.events import Event
-from berth.engine.plugin import Plugin, Query
+from berth.engine.events import Change, Event
+from berth.engine.hints import fits_there
+from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
+from berth.engine.ports import clash
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
 from berth.model import Pod
@@ -26,7 +28,7 @@ class NodePorts(Plugin):
         return bool(pod.host_ports)
 
     def basis(self, query: Query, state: State) -> Hashable:
-        return ()
+        return NOTHING_ELSE
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         return PROCEED if query.pod.host_ports else SKIP
@@ -37,3 +39,12 @@ class NodePorts(Plugin):
             for holders in state.table.ports.clashing(wanted):
                 taken[np.fromiter(holders, np.intp, len(holders))] = True
         return refuse_where(taken[rows], Code.UNSCHEDULABLE, REASON)
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        gone = change.old
+        if isinstance(gone, Pod) and not any(clash(p, q) for p in gone.host_ports for q in query.pod.host_ports):
+            return False
+        return fits_there(self, query, state, change)
+
+    def hint_key(self, pod: Pod) -> Hashable:
+        return pod.host_ports, pod.priority, pod.preemption_policy

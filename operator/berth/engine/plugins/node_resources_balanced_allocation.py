@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.allocation import Counted, Load, counted, loads, loads_without, parse_resources, pod_amount
-from berth.engine.plugin import MAX_SCORE, Plugin, Query, refuse_unknown
+from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.table import NodeTable
 from berth.engine.verdict import Int64Column, Rows, row_count
 
 _HALF = MAX_SCORE // 2
+_START = 3 * _HALF  # 50 + (50 + with - without) / 2 = (150 - without + with) / 2
 
 
 class NodeResourcesBalancedAllocation(Plugin):
@@ -34,7 +35,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         self._plan = f"NodeResourcesBalancedAllocation {self._resources}"
 
     def basis(self, query: Query, state: State) -> Hashable:
-        return ()
+        return NOTHING_ELSE
 
     def pre_score(self, query: Query, state: State) -> bool:
         return any(pod_amount(query, resource.name, with_defaults=False) for resource in self._resources)
@@ -42,29 +43,26 @@ class NodeResourcesBalancedAllocation(Plugin):
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         table, resources = state.table, self._counted(query, state)
 
-        def without(rows: Rows) -> Int64Column:
-            return _balance([*loads_without(table, rows, resources, with_defaults=False)], row_count(rows))
+        def start(rows: Rows) -> Int64Column:
+            return _START - _balance([*loads_without(table, rows, resources, with_defaults=False)], row_count(rows))
 
-        def without_of_row(row: int) -> int:
-            return _single_balance(_taken_shares(table, row, resources)[0])
+        def start_of_row(row: int) -> int:
+            return _START - _single_balance(_taken_shares(table, row, resources)[0])
 
         key = (self.name, *(resource.number for resource in resources))
-        before = table.derived(key, without, without_of_row)
-        after = _balance([*loads(table, rows, resources, with_defaults=False)], row_count(rows))
-        after -= before[rows]
-        after += _HALF
-        after >>= 1  # halves, cut down
-        after += _HALF
-        return after
+        scores = _balance([*loads(table, rows, resources, with_defaults=False)], row_count(rows))
+        scores += table.derived(key, start, start_of_row)[rows]
+        scores >>= 1  # halves, cut down
+        return scores
 
     def score_row(self, query: Query, state: State, row: int) -> int:
-        before, after = _taken_shares(state.table, row, self._counted(query, state))
-        return _HALF + (_HALF + _single_balance(after) - _single_balance(before)) // 2
+        without, filled = _taken_shares(state.table, row, self._counted(query, state))
+        return (_START - _single_balance(without) + _single_balance(filled)) // 2
 
     def _counted(self, query: Query, state: State) -> tuple[Counted, ...]:
-        if self._plan not in query.plan:
-            query.plan[self._plan] = counted(query, state.table, self._resources, with_defaults=False)
-        resources: tuple[Counted, ...] = query.plan[self._plan]
+        resources: tuple[Counted, ...] | None = query.plan.get(self._plan)
+        if resources is None:
+            resources = query.plan[self._plan] = counted(query, state.table, self._resources, with_defaults=False)
         return resources
 
 
@@ -74,7 +72,7 @@ def _balance(resources: Sequence[Load], nodes: int) -> Int64Column:
     if len(resources) == 2 and all(load.everywhere for load in resources):
         spread = taken[0]
         spread -= taken[1]
-        spread /= 2
+        spread *= 0.5
         np.abs(spread, out=spread)
     else:
         counts = np.array([load.have != 0 for load in resources]).reshape(-1, nodes)
@@ -86,21 +84,25 @@ def _balance(resources: Sequence[Load], nodes: int) -> Int64Column:
 
 
 def _share(load: Load) -> NDArray[np.float64]:
-    taken = load.taken + load.amount if load.amount else load.taken
-    share: NDArray[np.float64] = taken / load.divisor
-    return np.minimum(share, 1.0, out=share)
+    filled = load.filled()
+    if filled.dtype.kind == "f":
+        return np.divide(filled, load.divisor, out=filled)
+    share: NDArray[np.float64] = filled / load.divisor
+    return share
 
 
 def _taken_shares(table: NodeTable, row: int, resources: Sequence[Counted]) -> tuple[list[float], list[float]]:
     """The taken shares of the resources that a node has, without the pod and with it."""
-    before, after = [], []
+    without, filled = [], []
+    have_of, taken_of = table.allocatable.item, table.used.item
     for number, amount, _ in resources:
-        have = table.allocatable.item(number, row)
+        have = have_of(number, row)
         if have:
-            taken = table.used.item(number, row)
-            before.append(min(float(taken) / have, 1.0))
-            after.append(min(float(taken + amount) / have, 1.0))
-    return before, after
+            taken = taken_of(number, row)
+            without.append(float(taken) / have if taken < have else 1.0)
+            taken += amount
+            filled.append(float(taken) / have if taken < have else 1.0)
+    return without, filled
 
 
 def _single_balance(taken: Sequence[float]) -> int:

@@ -8,6 +8,7 @@ Arguments: ignoredResources, ignoredResourceGroups (extended resources that the 
 scoringStrategy (type, resources, requestedToCapacityRatio).
 """
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import compress
 from typing import Any
@@ -16,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.allocation import Counted, counted, loads, require_list, shares
-from berth.engine.events import Event
-from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown
+from berth.engine.events import Change, Event
+from berth.engine.hints import fits_there
+from berth.engine.plugin import NOTHING_ELSE, BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.strategies import parse_strategy
 from berth.engine.table import PODS
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, row_count
-from berth.model import is_extended_resource
+from berth.model import Node, Pod, is_extended_resource
 
 TOO_MANY_PODS = "Too many pods"
 
@@ -46,13 +48,13 @@ class NodeResourcesFit(Plugin):
         self._counted_plan = f"NodeResourcesFit {self._resources}"
 
     def basis(self, query: Query, state: State) -> Hashable:
-        return ()
+        return NOTHING_ELSE
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         table, wanted = state.table, self._wanted(query)
         short, refused = [], None
         for index, amount, _ in wanted:
-            lacking = table.allocatable[index, rows] - table.used[index, rows] < amount
+            lacking = table.free[index, rows] < amount
             short.append(lacking)
             refused = lacking if refused is None else refused | lacking
         codes = np.asarray(refused).astype(np.int8)
@@ -62,8 +64,28 @@ class NodeResourcesFit(Plugin):
         return _explained(codes, short, wanted)
 
     def fits_row(self, query: Query, state: State, row: int) -> bool:
-        allocatable, used = state.table.allocatable, state.table.used
-        return all(amount <= allocatable.item(i, row) - used.item(i, row) for i, amount, _ in self._wanted(query))
+        free_of = state.table.free.item
+        return all(amount <= free_of(index, row) for index, amount, _ in self._wanted(query))
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        old, new = change.old, change.new
+        if isinstance(old, Node) and isinstance(new, Node):
+            grown = (new.allocatable.get(name, 0) > old.allocatable.get(name, 0) for _, _, name in self._wanted(query))
+        elif isinstance(old, Pod) and isinstance(new, Pod):
+            grown = (new.usage.get(name, 0) < old.usage.get(name, 0) for _, _, name in self._wanted(query))
+        else:
+            return fits_there(self, query, state, change)
+        return any(grown) and fits_there(self, query, state, change)
+
+    def hint_key(self, pod: Pod) -> Hashable:
+        return tuple(sorted(pod.requests.items())), pod.priority, pod.preemption_policy
+
+    def fits_without(self, query: Query, state: State, row: int, pods: Sequence[Pod]) -> bool:
+        free = state.table.free
+        gone = Counter[str]({"pods": len(pods)})
+        for pod in pods:
+            gone.update(pod.usage)
+        return all(amount <= free.item(index, row) + gone[name] for index, amount, name in self._wanted(query))
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         resources = loads(state.table, rows, self._counted(query, state), with_defaults=True)
@@ -74,16 +96,18 @@ class NodeResourcesFit(Plugin):
 
     def _wanted(self, query: Query) -> list[tuple[int, int, str]]:
         """What the filter looks at: a place for the pod, and what it asks for."""
-        if self._wanted_plan not in query.plan:
+        wanted: list[tuple[int, int, str]] | None = query.plan.get(self._wanted_plan)
+        if wanted is None:
             asked = (want for want in query.requests if not self._ignores(want[2]))
-            query.plan[self._wanted_plan] = [(PODS, 1, "pods"), *asked]
-        wanted: list[tuple[int, int, str]] = query.plan[self._wanted_plan]
+            wanted = query.plan[self._wanted_plan] = [(PODS, 1, "pods"), *asked]
         return wanted
 
     def _counted(self, query: Query, state: State) -> tuple[Counted, ...]:
-        if self._counted_plan not in query.plan:
-            query.plan[self._counted_plan] = counted(query, state.table, self._resources, with_defaults=True)
-        resources: tuple[Counted, ...] = query.plan[self._counted_plan]
+        resources: tuple[Counted, ...] | None = query.plan.get(self._counted_plan)
+        if resources is None:
+            resources = query.plan[self._counted_plan] = counted(
+                query, state.table, self._resources, with_defaults=True
+            )
         return resources
 
     def _ignores(self, name: str) -> bool:

@@ -2,7 +2,8 @@
 
 from collections.abc import Hashable
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.hints import lets_now
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
@@ -22,6 +23,13 @@ class NodeUnschedulable(Plugin):
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         refused = state.table.unschedulable[rows]
-        if any(toleration.tolerates(CORDONED) for toleration in query.pod.tolerations):
+        if _tolerates(query.pod):
             refused = refused & False
         return refuse_where(refused, Code.UNRESOLVABLE, REASON)
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        return lets_now(change, lambda node: not node.unschedulable or _tolerates(query.pod))
+
+
+def _tolerates(pod: Pod) -> bool:
+    return any(toleration.tolerates(CORDONED) for toleration in pod.tolerations)

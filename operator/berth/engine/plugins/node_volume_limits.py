@@ -10,7 +10,8 @@ from collections.abc import Hashable
 import numpy as np
 
 from berth.engine.csi_nodes import NO_LIMIT
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.hints import fits_there, has_storage, in_use
 from berth.engine.migration import MIGRATABLE, Untranslatable
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
@@ -69,6 +70,12 @@ class NodeVolumeLimits(Plugin):
         return Verdicts(
             codes[rows], causes[rows], lambda cause: (REASON if cause == _FULL else texts[cause - _FIRST_FAILURE],)
         )
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        gone, changed = change.old, change.new or change.old
+        if not change.node:
+            return has_storage(query.pod, state, changed) or in_use(state, changed)
+        return (not isinstance(gone, Pod) or bool(gone.volumes)) and fits_there(self, query, state, change)
 
     def _wanted(self, query: Query, state: State) -> tuple[set[tuple[str, str]], list[tuple[str, Code, bool]]]:
         """The pod's CSI volumes by driver and handle; and what keeps them from being known: text, code, everywhere.

@@ -16,7 +16,8 @@ Arguments: defaultingType (System or List), defaultConstraints (for List).
 """
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,17 @@ from numpy.typing import NDArray
 from berth.engine.counts import PodMatch, rows_with
 from berth.engine.default_spreading import HARD, HOSTNAME, SELECTING_KINDS, SOFT, default_selector, read_defaults
 from berth.engine.domains import FEW_DOMAINS, Domains
-from berth.engine.events import Event
-from berth.engine.plugin import MAX_SCORE, Plugin, Query, refuse_unknown
+from berth.engine.events import Change, Event
+from berth.engine.groups import Axis, Groups
+from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown
 from berth.engine.spreading import (
+    HONOR,
+    Ground,
     Nodes,
     Wish,
     count_pods,
     fewest_pods,
+    ground_of,
     over_feasible,
     pods_per_domain,
     with_labels,
@@ -40,7 +45,7 @@ from berth.engine.spreading import (
 from berth.engine.state import State
 from berth.engine.table import NodeTable
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_count
-from berth.model import Pod, SpreadConstraint
+from berth.model import LabelSelector, Node, Pod, SpreadConstraint
 
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
 REASON_LABEL = f"{REASON_SKEW} (missing required label)"
@@ -76,6 +81,8 @@ class PodTopologySpread(Plugin):
             for action in (HARD, SOFT)
         }
         self._plans = {action: f"PodTopologySpread {action} {self._defaults[action]}" for action in (HARD, SOFT)}
+        self._layouts = {action: f"{plan} on nodes" for action, plan in self._plans.items()}
+        self._verdicts = f"{self._plans[HARD]} by domain"
 
     def basis(self, query: Query, state: State) -> Hashable:
         return self.filter_basis(query, state), self.score_basis(query, state)
@@ -84,8 +91,8 @@ class PodTopologySpread(Plugin):
         """The verdicts themselves, where the domains are few; else the counts as they stand."""
         wishes = self._wishes(query, state, HARD)
         if not wishes:
-            return ()
-        if all(state.table.domains(wish.constraint.topology_key).size <= FEW_DOMAINS for wish in wishes):
+            return NOTHING_ELSE
+        if self._layout(query, state, HARD).few:
             return tuple((domains.vocabulary, said.tobytes()) for domains, said in self._by_domain(query, state))
         return _as_they_stand(wishes)
 
@@ -108,14 +115,21 @@ class PodTopologySpread(Plugin):
             np.copyto(codes, verdicts[domains.ids[rows]], where=codes == Code.FITS)
         return Verdicts(codes, lambda: codes.astype(np.int64), _REASONS.__getitem__)
 
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        pod, old, new = query.pod, change.old, change.new
+        if isinstance(old, Pod) or isinstance(new, Pod):
+            selectors = (selector for _, selector in self._asked(pod, state, HARD))
+            return any(_counts_otherwise(selector, pod, old, new) for selector in selectors)
+        if isinstance(old, Node) or isinstance(new, Node):
+            return _lie_otherwise([constraint for constraint, _ in self._asked(pod, state, HARD)], pod, old, new)
+        return not pod.spread_constraints and getattr(new or old, "namespace", "") == pod.namespace
+
     def pre_score(self, query: Query, state: State) -> bool:
         return bool(self._wishes(query, state, SOFT))
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
-        table, pod = state.table, query.pod
-        wishes = self._wishes(query, state, SOFT)
-        by_labels = bool(pod.spread_constraints) or not self._by_system
-        nodes = Nodes(table, pod, with_labels(table, wishes if by_labels else ()))
+        table, wishes = state.table, self._wishes(query, state, SOFT)
+        nodes = self._layout(query, state, SOFT).nodes
         scored = nodes.base[rows]
         sums = np.zeros(len(scored), dtype=np.float64)
         for wish in wishes:
@@ -135,11 +149,31 @@ class PodTopologySpread(Plugin):
             scores[~scored] = IGNORED
         return scores
 
+    def axes(self, query: Query, state: State) -> Sequence[Axis] | None:
+        """The domain by each label or, by hostname, the pods on the node; where every node has all the labels."""
+        return self._layout(query, state, SOFT).axes if self._wishes(query, state, SOFT) else None
+
+    def score_groups(self, query: Query, state: State, groups: Groups) -> Int64Column:
+        layout = self._layout(query, state, SOFT)
+        sums: Any = None
+        for axis, (wish, ground) in enumerate(zip(layout.wishes, layout.grounds, strict=True)):
+            if wish.constraint.topology_key == HOSTNAME:
+                shares = layout.shares_by_host(axis, groups)
+            else:
+                shares = _shares(wish.constraint, pods_per_domain(wish.counts, ground), groups.places_inhabited(axis))
+            shares = groups.along(axis, shares)
+            sums = shares if sums is None else sums + shares
+        scores: Int64Column = (sums + 0.5).astype(np.int64)  # never negative: cut is rounded down
+        return scores
+
     def normalize(self, scores: Int64Column) -> Int64Column:
-        ignored = scores == IGNORED if scores.min(initial=0) == IGNORED else None
-        scored = scores if ignored is None else scores[~ignored]
-        highest = int(scored.max(initial=0))
-        lowest = int(scored.min(initial=highest))
+        if not len(scores):
+            return scores
+        highest = max(scores.item(scores.argmax()), 0)
+        lowest = scores.item(scores.argmin())
+        ignored = scores == IGNORED if lowest == IGNORED else None
+        if ignored is not None:
+            lowest = int(scores[~ignored].min(initial=highest))
         if highest:
             normal = highest + lowest - scores
             normal *= MAX_SCORE
@@ -152,41 +186,144 @@ class PodTopologySpread(Plugin):
 
     def _by_domain(self, query: Query, state: State) -> list[tuple[Domains, NDArray[np.int8]]]:
         """What each hard constraint says of each domain; the last is for nodes without the label."""
-        key = self._plans[HARD]
-        if key not in query.memo:
-            wishes = self._wishes(query, state, HARD)
-            nodes = Nodes(state.table, query.pod, with_labels(state.table, wishes))
-            query.memo[key] = [_verdicts(wish, nodes, query.pod, state.table) for wish in wishes]
-        found: list[tuple[Domains, NDArray[np.int8]]] = query.memo[key]
+        found: list[tuple[Domains, NDArray[np.int8]]] | None = query.memo.get(self._verdicts)
+        if found is None:
+            layout = self._layout(query, state, HARD)
+            found = query.memo[self._verdicts] = [
+                _verdicts(wish, ground, itself, query.pod, state.table)
+                for wish, ground, itself in zip(layout.wishes, layout.grounds, layout.itself, strict=True)
+            ]
         return found
 
     def _wishes(self, query: Query, state: State, action: str) -> tuple[Wish, ...]:
         """Kept for as long as no service or owner changes and the counters are moved."""
-        kept: tuple[object, tuple[Wish, ...]] | None = query.plan.get(self._plans[action])
-        since = (state,) if query.pod.spread_constraints else (state, *map(state.revision, SELECTING_KINDS))
-        if kept is None or kept[0] != since or any(wish.counts.dropped for wish in kept[1]):
-            kept = query.plan[self._plans[action]] = (since, tuple(self._resolve(query.pod, state, action)))
-        return kept[1]
+        key = self._plans[action]
+        wishes: tuple[Wish, ...] | None = query.memo.get(key)
+        if wishes is None:
+            kept: tuple[object, tuple[Wish, ...]] | None = query.plan.get(key)
+            since = (state,) if query.pod.spread_constraints else (state, *map(state.revision, SELECTING_KINDS))
+            if kept is None or kept[0] != since or any(wish.counts.dropped for wish in kept[1]):
+                kept = query.plan[key] = (since, tuple(self._resolve(query.pod, state, action)))
+            wishes = query.memo[key] = kept[1]
+        return wishes
+
+    def _layout(self, query: Query, state: State, action: str) -> "_Layout":
+        """Kept for as long as the wishes are, and nodes stay as they are."""
+        key = self._layouts[action]
+        layout: _Layout | None = query.memo.get(key)
+        if layout is None:
+            table, wishes = state.table, self._wishes(query, state, action)
+            since = (table.static_version, table.capacity)
+            layout = query.plan.get(key)
+            if layout is None or layout.wishes is not wishes or layout.since != since:
+                by_labels = action == HARD or bool(query.pod.spread_constraints) or not self._by_system
+                nodes = Nodes(table, query.pod, with_labels(table, wishes if by_labels else ()))
+                layout = query.plan[key] = _Layout(wishes, since, nodes, query.pod, table)
+            query.memo[key] = layout
+        return layout
 
     def _resolve(self, pod: Pod, state: State, action: str) -> Iterator[Wish]:
+        for constraint, selector in self._asked(pod, state, action):
+            yield Wish(constraint, selector, count_pods(pod, selector, state.table))
+
+    def _asked(self, pod: Pod, state: State, action: str) -> Iterator[tuple[SpreadConstraint, LabelSelector | None]]:
+        """The constraints that hold for the pod, and whom each counts."""
         if pod.spread_constraints:
             for own in pod.spread_constraints:
                 if own.when_unsatisfiable == action:
-                    yield Wish(own, own.selector, count_pods(pod, own.selector, state.table))
+                    yield own, own.selector
         elif self._defaults[action]:
             selector = default_selector(pod, state)
             if selector.requirements:
-                counts = count_pods(pod, selector, state.table)
-                yield from (Wish(default, selector, counts) for default in self._defaults[action])
+                yield from ((default, selector) for default in self._defaults[action])
 
 
-def _verdicts(wish: Wish, nodes: Nodes, pod: Pod, table: NodeTable) -> tuple[Domains, NDArray[np.int8]]:
+class _Layout:
+    """How the nodes lie for some wishes: which count and, where needed, their domains."""
+
+    def __init__(
+        self, wishes: tuple[Wish, ...], since: tuple[int, int], nodes: Nodes, pod: Pod, table: NodeTable
+    ) -> None:
+        self.wishes, self.since, self.nodes = wishes, since, nodes
+        self.itself = [wish.selector is not None and wish.selector.matches(pod.labels) for wish in wishes]  # it counts
+        self._table = table
+        self._by_host: dict[int, tuple[tuple[int, int], NDArray[Any]]] = {}
+
+    @cached_property
+    def grounds(self) -> list[Ground]:
+        return [ground_of(wish.constraint, self.nodes, self._table) for wish in self.wishes]
+
+    @cached_property
+    def few(self) -> bool:
+        """Whether no constraint has many domains."""
+        return all(ground.domains.size <= FEW_DOMAINS for ground in self.grounds)
+
+    def shares_by_host(self, axis: int, groups: Groups) -> NDArray[Any]:
+        """What a constraint by hostname adds by the pods on the node; kept, as no pod changes it."""
+        since = (groups.nodes, groups.shape[axis])
+        kept = self._by_host.get(axis)
+        if kept is None or kept[0] != since:
+            shares = _shares(self.wishes[axis].constraint, groups.places(axis), groups.nodes)
+            kept = self._by_host[axis] = (since, shares)
+        return kept[1]
+
+    @cached_property
+    def axes(self) -> list[Axis] | None:
+        """None where a node lacks a label."""
+        labels = [(wish, self._table.domains(wish.constraint.topology_key)) for wish in self.wishes]
+        if any(domains.nodes < len(self._table) for _, domains in labels):
+            return None
+        by_host = [wish.constraint.topology_key == HOSTNAME for wish in self.wishes]
+        return [Axis(wish.counts if host else domains) for host, (wish, domains) in zip(by_host, labels, strict=True)]
+
+
+def _counts_otherwise(selector: LabelSelector | None, pod: Pod, old: object, new: object) -> bool:
+    """Whether another pod, which was not there before or is not there after, counts before and not after, or so.
+
+    One that is being deleted does not count on its node; but preemption, which moves pods tentatively, may push it out.
+    """
+
+    def selected(other: object) -> bool:
+        return (
+            isinstance(other, Pod)
+            and other.namespace == pod.namespace
+            and selector is not None
+            and selector.matches(other.labels)
+        )
+
+    def counts(other: object) -> bool:
+        return isinstance(other, Pod) and (not other.deleting or not other.node_name) and selected(other)
+
+    return counts(old) != counts(new) or (selected(new) and not selected(old))
+
+
+def _lie_otherwise(constraints: Sequence[SpreadConstraint], pod: Pod, *records: object) -> bool:
+    """Whether a node has the labels of all constraints, before or after, and does not count for them the same."""
+    keys = {constraint.topology_key for constraint in constraints}
+    nodes = [record for record in records if isinstance(record, Node)]
+    if not any(keys <= node.labels.keys() for node in nodes):
+        return False
+    if len(nodes) == 1:
+        return True
+    old, new = nodes
+    if any(old.labels.get(key) != new.labels.get(key) for key in keys):
+        return True
+    chosen = pod.node_selector is not None or pod.required_node_affinity is not None
+    relabelled, repainted = chosen and old.labels != new.labels, old.taints != new.taints
+    return any(
+        (relabelled and constraint.node_affinity_policy == HONOR)
+        or (repainted and constraint.node_taints_policy == HONOR)
+        for constraint in constraints
+    )
+
+
+def _verdicts(wish: Wish, ground: Ground, itself: bool, pod: Pod, table: NodeTable) -> tuple[Domains, NDArray[np.int8]]:
     constraint, selector, counts = wish
-    domains, included = table.domains(constraint.topology_key), nodes.included(constraint)
-    pods = pods_per_domain(counts, domains, included)
-    pods = with_tried(pods, domains, included, selector, pod, table)
-    fewest = fewest_pods(pods, domains, included, constraint.min_domains or 1)
-    itself = selector is not None and selector.matches(pod.labels)
+    domains = ground.domains
+    pods = pods_per_domain(counts, ground)
+    if table.tried:
+        pods = with_tried(pods, ground, selector, pod, table)
+    fewest = fewest_pods(pods, ground, constraint.min_domains or 1)
     verdicts = np.empty(domains.size + 1, dtype=np.int8)
     verdicts[:-1] = pods > constraint.max_skew + fewest - itself
     verdicts[-1] = Code.UNRESOLVABLE
@@ -194,9 +331,11 @@ def _verdicts(wish: Wish, nodes: Nodes, pod: Pod, table: NodeTable) -> tuple[Dom
 
 
 def _as_they_stand(wishes: tuple[Wish, ...]) -> Hashable:
-    return tuple((counts, counts.version) for _, selector, counts in wishes if selector and selector.requirements)
+    counted = [(counts, counts.version) for _, selector, counts in wishes if selector and selector.requirements]
+    return tuple(counted) if counted else NOTHING_ELSE
 
 
 def _shares(constraint: SpreadConstraint, pods: Int64Column, domains: int) -> NDArray[np.floating[Any]]:
     """What a constraint adds to the score, by the pods that count."""
-    return pods * math.log(domains + 2) + (constraint.max_skew - 1)
+    shares = pods * math.log(domains + 2)
+    return shares + (constraint.max_skew - 1) if constraint.max_skew > 1 else shares

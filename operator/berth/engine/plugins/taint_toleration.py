@@ -11,7 +11,8 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.hints import lets_now
 from berth.engine.plugin import Plugin, Query, scale_to_highest
 from berth.engine.state import State
 from berth.engine.table import NodeTable
@@ -35,6 +36,9 @@ class TaintToleration(Plugin):
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         refused = refused_sets(state.table, query.pod)[state.table.taint_sets[rows]]
         return refuse_where(refused, Code.UNRESOLVABLE, REASON)
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        return lets_now(change, lambda node: not _untolerated(node.taints, query.pod.tolerations, REFUSING))
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         table = state.table

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
 from berth.engine.free_volumes import reach
+from berth.engine.hints import fits_there, has_claim, has_class, has_volume
 from berth.engine.migration import MIGRATED, Untranslatable, translated_affinity
 from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.selection import match_term
@@ -27,7 +28,7 @@ from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, P
 from berth.engine.volume_index import foreign_claim
 from berth.engine.volume_matching import Match, match_claims, reaches
 from berth.engine.volume_shelf import SELECTED_NODE, VolumePlan
-from berth.model import Claim, Node, Pod, PodVolume, Volume
+from berth.model import Claim, CSIDriver, CSINode, CSIStorageCapacity, Node, Pod, PodVolume, Volume
 
 REASON_NODE = "node(s) didn't match PersistentVolume's node affinity"
 REASON_NO_MATCH = "node(s) didn't find available persistent volumes to bind"
@@ -121,6 +122,24 @@ class VolumeBinding(Plugin):
         codes = (causes > 0).astype(np.int8) * np.int8(Code.UNRESOLVABLE)
         codes[causes >= _FIRST_FAILURE] = Code.ERROR
         return Verdicts(codes, causes, findings.describe)
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        pod, old, changed = query.pod, change.old, change.new or change.old
+        unbound = [claim for claim in _claims(pod, state) if not is_bound(claim)]
+        classes = {claim.storage_class or "" for claim in unbound}
+        match changed:
+            case Node() | CSINode():  # what an unbound claim would get there takes as long as an attempt
+                return bool(unbound) or fits_there(self, query, state, change)
+            case Volume():
+                of_class = any(isinstance(v, Volume) and v.storage_class in classes for v in (old, changed))
+                return of_class or has_volume(pod, state, changed)
+            case CSIDriver():
+                found = (state.storage_class(name) for name in classes)
+                return any(known is not None and known.provisioner == changed.name for known in found)
+            case CSIStorageCapacity():
+                return change.new is not None and changed.storage_class in classes
+            case _:
+                return has_claim(pod, changed) or has_class(pod, state, changed)
 
     def pre_score(self, query: Query, state: State) -> bool:
         return False

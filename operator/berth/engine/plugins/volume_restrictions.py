@@ -11,12 +11,13 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.hints import fits_there, has_claim
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts
 from berth.engine.volume_index import EXCLUSIVE
-from berth.model import Pod
+from berth.model import Node, Pod
 
 REASON_DISK = "node(s) had no available disk"
 REASON_CLAIM = (
@@ -53,6 +54,16 @@ class VolumeRestrictions(Plugin):
         codes = (asked > 0).astype(np.int8) * np.int8(Code.UNSCHEDULABLE)
         return Verdicts(codes, asked, lambda cause: (_REASONS[cause],))
 
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        pod, old, new = query.pod, change.old, change.new
+        if isinstance(old, Pod):
+            return bool(_shared(pod) & _shared(old))
+        if isinstance(old, Node):  # the pods on a node that is gone use no claim
+            return bool(_named_claims(pod))
+        if isinstance(new, Node):
+            return fits_there(self, query, state, change)
+        return has_claim(pod, new or old)
+
     def _claim_in_use(self, query: Query, state: State) -> bool:
         """Whether placed pods use one of the pod's ReadWriteOncePod claims.
 
@@ -71,6 +82,12 @@ class VolumeRestrictions(Plugin):
             key = query.pod.namespace, name
             uses += sum(_named_claims(pod).count(name) for pod in state.volumes.users("/".join(key))) > tried[key]
         return uses > 0
+
+
+def _shared(pod: Pod) -> set[str]:
+    """What the pod may have to share: kinds of disks, and claims by their names alone, as pods on trial count."""
+    disks = (f"disk {volume.source}" for volume in pod.volumes if volume.source in EXCLUSIVE)
+    return {*disks, *_named_claims(pod)}
 
 
 def _named_claims(pod: Pod) -> list[str]:

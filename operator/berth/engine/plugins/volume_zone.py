@@ -9,13 +9,14 @@ from collections.abc import Hashable, Iterator
 
 import numpy as np
 
-from berth.engine.events import Event
+from berth.engine.events import Change, Event
+from berth.engine.hints import fits_there, has_storage
 from berth.engine.migration import OLD_REGION, OLD_ZONE, REGION, ZONE, ZONE_DELIMITER
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.table import NodeTable
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, PreFilter, Rows, Verdicts, refuse_where
-from berth.model import Claim, Pod, Volume
+from berth.model import Claim, Node, Pod, Volume
 
 REASON = "node(s) had no available volume zone"
 REASON_NO_CLASS = "PersistentVolumeClaim had no pv name and storageClass name"
@@ -51,6 +52,15 @@ class VolumeZone(Plugin):
         for key, values in self._places(query, state):
             elsewhere |= ~_is_at(table, key, values)
         return refuse_where((somewhere & elsewhere)[rows], Code.UNRESOLVABLE, REASON)
+
+    def hint(self, query: Query, state: State, change: Change) -> bool:
+        pod, old, new = query.pod, change.old, change.new
+        if isinstance(old, Node) and isinstance(new, Node):
+            moved = any(old.labels.get(key) != new.labels.get(key) for key in _LABELS)
+            return moved and fits_there(self, query, state, change)
+        if isinstance(new, Node):
+            return fits_there(self, query, state, change)
+        return has_storage(pod, state, new or old)
 
     def _first_problem(self, query: Query, state: State) -> str | None:
         for volume in query.pod.volumes:

@@ -1,0 +1,80 @@
+"""The command line: `berth run`, `leader`, `demo`, `judge`, `policy lint`, `policy import`, `policy diff`, `version`.
+
+Parsing is argparse's; a command is a module that adds its parser and a function that returns an exit code. What a user
+got wrong is said in one line on standard error, without a traceback. Exit codes: 0 all well, 1 it failed, 2 it was
+asked wrongly; where a command means something else by them, its help says so.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from berth import __version__
+from berth.cli.common import FAILED, OK, new_parser
+from berth.cli.judge import add_judge
+from berth.cli.leader import add_leader
+from berth.cli.policy import add_policy
+from berth.cli.run import add_run
+from berth.demo import add_arguments as add_demo_arguments
+from berth.demo import main as run_demo
+
+__all__ = ["main", "make_parser"]
+
+EXAMPLES = """examples:
+  %(prog)s run                                        with $KUBECONFIG, ~/.kube/config or a pod's service account
+  %(prog)s run --standalone --kubeconfig F --context C
+  %(prog)s leader                                     which replica leads, and who stands by
+  %(prog)s policy lint policies/*.yaml                what is wrong with these policies, if anything
+  %(prog)s policy diff batch new.yaml --cluster        which decisions change with the new version
+  %(prog)s policy import scheduler.yaml > policy.yaml a kube-scheduler configuration as policies
+  %(prog)s judge cases.jsonl > verdicts.jsonl         decide cases without a cluster
+
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The entry point of `berth` and `kubectl-berth`."""
+    program = _program_name()
+    parser = make_parser(program)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:  # said with the usage of the command, not with that of `berth`
+        getattr(options, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+    try:
+        code: int = options.command(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has seen enough, `head` for example
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return code
+
+
+def _program_name() -> str:
+    return "kubectl berth" if Path(sys.argv[0]).name.startswith("kubectl-berth") else "berth"
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = new_parser(
+        argparse.ArgumentParser,
+        prog=program,
+        text="A Kubernetes scheduler that you program with kubectl.",
+        more=EXAMPLES,
+    )
+    parser.add_argument("--version", action="version", version=f"berth {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    add_run(commands)
+    demo = commands.add_parser("demo", help="watch Berth work on an embedded cluster", allow_abbrev=False)
+    add_demo_arguments(demo)
+    demo.set_defaults(command=run_demo)
+    add_leader(commands)
+    add_judge(commands)
+    add_policy(commands)
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(command=_version)
+    return parser
+
+
+def _version(_: argparse.Namespace) -> int:
+    print(f"berth {__version__}")
+    return OK

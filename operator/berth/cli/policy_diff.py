@@ -1,0 +1,199 @@
+"""`berth policy diff`: which decisions change between two policies."""
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from berth.cli.common import (
+    OK,
+    UNREADABLE,
+    USAGE,
+    add_credentials,
+    complain,
+    credentials_source,
+    new_parser,
+    silence_logs,
+)
+from berth.cluster.api import Api
+from berth.cluster.credentials import Credentials
+from berth.cluster.errors import ApiError, CredentialsError, Unreachable
+from berth.comparing import Comparison, Skipped, Subject, compare
+from berth.comparing.cases import case_subjects
+from berth.comparing.cluster import cluster_subjects, read_cluster
+from berth.comparing.policies import NoPolicy, default_policy, is_default, policy_in_cluster, policy_in_file
+from berth.comparing.report import as_json, as_text
+from berth.judge.cases import open_cases
+from berth.policy import ActivePolicy, Policy
+from berth.policy.documents import BadDocument, read_documents, unwrapped
+from berth.policy.linting import LISTS
+from berth.scheduler.cache import Cache
+
+Manifest = Mapping[str, Any]
+
+DIFFERENT, FAILED = 1, 3
+PROGRESS_AFTER_SECONDS, PROGRESS_EVERY_SECONDS = 2.0, 0.2
+EXIT_CODES = (
+    "exit codes:\n  0  no decision changes\n  1  some do\n  2  it was asked wrongly\n"
+    "  3  it failed; standard error says why\n"
+)
+EXAMPLES = """A and B are each a file with one policy (FILE#NAME where it has several), or KubernetesDefault, which is
+the profile of kube-scheduler without any configuration, or, with --cluster, the name of a policy there. Their modes
+are not looked at: also one in Shadow or Disabled mode can be asked.
+
+With --cluster the pods are those that wait for a node and that A or B would decide for, by schedulerName and
+selectors; with --all also those that have a node, each as if it were not there yet. With --cases they are those of
+all cases in a file, in the format of `berth judge`. Each pod is decided by itself: none of the others is placed
+meanwhile. Nothing is written to the cluster.
+
+A pod that both would put on a node is a difference only where they cannot choose the same one: chance is none.
+Every node is looked at, whatever percentageOfNodesToScore says, and extenders are not asked.
+
+examples:
+  %(prog)s old.yaml new.yaml --cases cases.jsonl.gz
+  %(prog)s batch new.yaml --cluster                     the policy that is applied, and its next version
+  %(prog)s KubernetesDefault binpack.yaml --cluster --all
+  %(prog)s -o json a.yaml b.yaml --cluster --context staging
+
+"""
+
+
+def add_diff(actions: Any) -> None:
+    command = new_parser(
+        actions.add_parser,
+        "diff",
+        help="show which decisions change between two policies",
+        text="Show which decisions change when policy B takes the place of policy A.",
+        more=EXAMPLES,
+        exit_codes=EXIT_CODES,
+    )
+    command.add_argument("a", metavar="A", help="a policy")
+    command.add_argument("b", metavar="B", help="another one")
+    pods = command.add_mutually_exclusive_group(required=True)
+    pods.add_argument("--cases", metavar="FILE", help='decide the cases of a file (.gz too); "-" is standard input')
+    pods.add_argument("--cluster", action="store_true", help="decide for the pods of a cluster")
+    command.add_argument("--all", action="store_true", help="with --cluster: also pods that have a node")
+    command.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="format (default: %(default)s)"
+    )
+    add_credentials(command)
+    command.set_defaults(command=_diff)
+
+
+def _diff(options: argparse.Namespace) -> int:
+    silence_logs()
+    if not options.cluster and (options.all or options.kubeconfig or options.context):
+        return complain("berth policy diff: --all, --kubeconfig and --context go with --cluster", USAGE)
+    try:
+        comparison = _compare_cluster(options) if options.cluster else _compare_cases(options)
+    except (NoPolicy, *UNREADABLE, ApiError, Unreachable, CredentialsError) as error:
+        return complain(f"berth policy diff: {error}", FAILED)
+    _print(comparison, options)
+    if not options.cluster and comparison.skipped:
+        number = len(comparison.skipped)
+        return complain(f"berth policy diff: {number} of the cases could not be decided", FAILED)
+    return DIFFERENT if comparison.differences else OK
+
+
+def _print(comparison: Comparison, options: argparse.Namespace) -> None:
+    if options.output == "json":
+        body = as_json(comparison, options.a, options.b)
+        print(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode())
+    else:
+        colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        print(as_text(comparison, options.a, options.b, colours=colours), end="")
+
+
+# --- cases and clusters
+
+
+def _compare_cases(options: argparse.Namespace) -> Comparison:
+    first, second = _policies(options, None)
+    with open_cases(options.cases) as lines:
+        return compare(_with_progress(case_subjects(lines)), first, second)
+
+
+def _compare_cluster(options: argparse.Namespace) -> Comparison:
+    cache, manifests = asyncio.run(_read(options))
+    first, second = _policies(options, manifests)
+    subjects = cluster_subjects(cache, _asked(options, first, second), placed=options.all)
+    return compare(_with_progress(subjects, len(subjects)), first, second)
+
+
+def _asked(options: argparse.Namespace, first: ActivePolicy, second: ActivePolicy) -> list[Policy]:
+    """The policies that say which pods are in question; the default profile says it only where it is alone."""
+    pairs = ((options.a, first.policy), (options.b, second.policy))
+    return [policy for name, policy in pairs if not is_default(name)] or [first.policy]
+
+
+async def _read(options: argparse.Namespace) -> tuple[Cache, list[Manifest]]:
+    api = Api(Credentials(credentials_source(options)))
+    try:
+        await api.open()
+        return await read_cluster(api)
+    finally:
+        await api.close()
+
+
+# --- policies
+
+
+def _policies(options: argparse.Namespace, in_cluster: list[Manifest] | None) -> tuple[ActivePolicy, ActivePolicy]:
+    """`in_cluster` None: no cluster is asked."""
+    first, second = (_policy(text, in_cluster) for text in (options.a, options.b))
+    for text, active in ((options.a, first), (options.b, second)):
+        if active.policy.extenders:
+            complain(f"berth policy diff: {text} has extenders: they are not asked")
+    return first, second
+
+
+def _policy(text: str, in_cluster: list[Manifest] | None) -> ActivePolicy:
+    """Raises NoPolicy, which then names it."""
+    try:
+        if is_default(text):
+            return default_policy()
+        path, _, name = (text, "", "") if os.path.exists(text) else text.partition("#")
+        if in_cluster is not None and not (os.path.exists(path) or _looks_like_a_path(path)):
+            return policy_in_cluster(text, in_cluster)
+        return policy_in_file(_documents(path), name, in_cluster or ())
+    except NoPolicy as error:
+        raise NoPolicy(f"{text}: {error}") from None
+
+
+def _looks_like_a_path(text: str) -> bool:
+    return text == "-" or os.sep in text or Path(text).suffix in (".yaml", ".yml", ".json")
+
+
+def _documents(path: str) -> list[object]:
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        return [item for document in read_documents(text) for item in unwrapped(document, LISTS)]
+    except (OSError, UnicodeDecodeError) as error:
+        raise NoPolicy(f"cannot be read: {error}") from error
+    except BadDocument as error:
+        raise NoPolicy(str(error)) from error
+
+
+# --- progress
+
+
+def _with_progress(subjects: Iterable[Subject | Skipped], total: int | None = None) -> Iterator[Subject | Skipped]:
+    """The same; after a while, how many there were goes to standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield from subjects
+        return
+    due, shown = time.monotonic() + PROGRESS_AFTER_SECONDS, False
+    for number, subject in enumerate(subjects):
+        if time.monotonic() >= due:
+            of = f" of {total:,}" if total is not None else ""
+            print(f"\r{number:,}{of} pods", end="", file=sys.stderr, flush=True)
+            due, shown = time.monotonic() + PROGRESS_EVERY_SECONDS, True
+        yield subject
+    if shown:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)

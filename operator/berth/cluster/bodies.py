@@ -1,0 +1,144 @@
+"""Pods and nodes in full, for extenders that want to see them: the cache keeps what decisions read, and no more.
+
+Nothing is kept unless a policy in force has extenders; then it is the pods that wait under its scheduler name and, if
+an extender does not keep nodes itself, the nodes: as JSON, in the version that the watch showed last. What is missing
+because the watch showed it earlier is read from the API server: a pod alone, nodes all at once.
+
+Objects go out as kube-scheduler sends them, without apiVersion and kind, and without managedFields, which can be
+longer than all the rest.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from berth.cluster.api import Api
+from berth.cluster.errors import ApiError, Unreachable
+from berth.model import Node, Pod
+from berth.scheduler.extender_protocol import Needs
+from berth.scheduler.ports import Cluster, Unavailable
+
+PAGE = 500
+RESTARTS = 3
+NODES = "/api/v1/nodes"
+
+Kept = tuple[str, orjson.Fragment]  # the UID, and the object
+
+
+class ObjectBodies:
+    """Implements `berth.scheduler.extender_protocol.Bodies`."""
+
+    def __init__(self, api: Api, cluster: Cluster, needs: Callable[[], Needs]) -> None:
+        """`needs` are asked for when `follow_policies` is told that they may have changed."""
+        self._api = api
+        self._cluster = cluster
+        self._ask_needs = needs
+        self._needs = Needs()
+        self._pods: dict[str, orjson.Fragment] = {}  # by UID
+        self._nodes: dict[str, Kept] = {}  # by name
+        self._filling = asyncio.Lock()
+        self._since_filling: set[str] = set()  # names of the nodes that the watch spoke of since the list was asked for
+
+    # --- what the cluster says ---------------------------------------------------------------------------------------
+
+    def follow_policies(self) -> None:
+        """Other policies are in force: keep what their extenders need."""
+        self._needs = self._ask_needs()
+        if not self._needs.scheduler_names:
+            self._pods.clear()
+        if not self._needs.nodes:
+            self._nodes.clear()
+
+    def observe(self, kind: str, body: Mapping[str, Any]) -> None:
+        if kind == "Node" and self._needs.nodes:
+            self._keep_node(body)
+            self._since_filling.add(body["metadata"]["name"])
+        elif kind == "Pod" and self._needs.scheduler_names:
+            fragment = _fragment(body) if self._is_wanted(body.get("spec")) else None
+            if fragment is None:
+                self._pods.pop(body["metadata"]["uid"], None)
+            else:
+                self._pods[body["metadata"]["uid"]] = fragment
+
+    def _is_wanted(self, spec: object) -> bool:
+        if not isinstance(spec, Mapping) or spec.get("nodeName"):
+            return False
+        name = spec.get("schedulerName")
+        return isinstance(name, str) and name in self._needs.scheduler_names
+
+    def remove(self, kind: str, body: Mapping[str, Any]) -> None:
+        metadata = body["metadata"]
+        if kind == "Pod":
+            self._pods.pop(metadata.get("uid", ""), None)
+        elif kind == "Node" and self._needs.nodes:
+            self._since_filling.add(metadata["name"])
+            if self._nodes.get(metadata["name"], ("",))[0] == metadata.get("uid"):
+                del self._nodes[metadata["name"]]
+
+    def statistics(self) -> dict[str, int]:
+        return {"pods": len(self._pods), "nodes": len(self._nodes)}
+
+    # --- what extenders are shown ------------------------------------------------------------------------------------
+
+    async def pod(self, pod: Pod) -> object:
+        kept = self._pods.get(pod.uid)
+        if kept is not None:
+            return kept
+        body = await self._cluster.read_pod(pod)
+        return None if body is None else _fragment(body)
+
+    async def nodes(self, nodes: Sequence[Node]) -> Mapping[str, object]:
+        async with self._filling:
+            if any(not self._has(node) for node in nodes):
+                await self._fill()
+        return {node.name: self._nodes[node.name][1] for node in nodes if self._has(node)}
+
+    def _has(self, node: Node) -> bool:
+        return self._nodes.get(node.name, ("",))[0] == node.uid
+
+    async def _fill(self) -> None:
+        """Every node; what the watch says meanwhile is newer than the list."""
+        self._since_filling.clear()
+        for body in await self._list_nodes():
+            if body["metadata"]["name"] not in self._since_filling:
+                self._keep_node(body)
+
+    async def _list_nodes(self) -> list[Mapping[str, Any]]:
+        for _ in range(RESTARTS):
+            try:
+                return await self._list_once()
+            except ApiError as error:
+                if error.status != 410:  # a page token that has expired
+                    raise Unavailable(f"the nodes cannot be listed: {error}") from error
+            except Unreachable as error:
+                raise Unavailable(f"the nodes cannot be listed: {error.reason}") from error
+        raise Unavailable("the nodes cannot be listed: the list expires before it is read")
+
+    async def _list_once(self) -> list[Mapping[str, Any]]:
+        query, found = {"limit": str(PAGE)}, list[Mapping[str, Any]]()
+        while True:
+            _, page = await self._api.request("GET", NODES, query=query)
+            found += page.get("items") or ()
+            token = (page.get("metadata") or {}).get("continue")
+            if not token:
+                return found
+            query["continue"] = token
+
+    def _keep_node(self, body: Mapping[str, Any]) -> None:
+        name, fragment = body["metadata"]["name"], _fragment(body)
+        if fragment is None:
+            self._nodes.pop(name, None)
+        else:
+            self._nodes[name] = (body["metadata"]["uid"], fragment)
+
+
+def _fragment(body: Mapping[str, Any]) -> orjson.Fragment | None:
+    """The object as a piece of JSON that can be put into a larger one as it is; None where it is no JSON."""
+    metadata = {key: value for key, value in body["metadata"].items() if key != "managedFields"}
+    shown = {key: value for key, value in body.items() if key not in ("apiVersion", "kind")}
+    try:
+        return orjson.Fragment(orjson.dumps({**shown, "metadata": metadata}))
+    except TypeError:  # half a surrogate pair, numbers beyond 64 bits, too deep: no API server has sent that
+        return None

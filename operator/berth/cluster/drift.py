@@ -1,0 +1,101 @@
+"""What the cache has otherwise than the API server, although nothing about it is on its way: mended, counted, named.
+
+    missing   exists and was never shown          read, and handed over as if the watch had shown it
+    stale     exists in a newer version           the same
+    ghost     is gone, and nobody said so         removed (by the census, at once)
+    rewound   the server's versions went back     cannot be mended: Berth has to be started again
+
+Who judges that something has drifted, and when, is the census.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from berth.cluster.api import Api
+from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.listing import Resource
+
+MISSING, STALE, GHOST, REWOUND = "missing", "stale", "ghost", "rewound"
+READS_AT_ONCE = 8
+NAMED = 5
+
+_TEXTS = {
+    MISSING: "%s that the watch has not shown, read: %s",
+    STALE: "%s that the watch has shown in older versions only, read: %s",
+    GHOST: "%s deleted without a word from the watch, removed: %s",
+    REWOUND: "%s have versions that lie behind us, as after a restore from a backup; start Berth again: %s",
+}
+
+_log = logging.getLogger(__name__)
+
+
+class Known(Protocol):
+    """What is asked and told: the scheduler's view of a kind."""
+
+    def known(self, kind: str) -> Mapping[str, str]:
+        """UID to key of everything seen and not removed."""
+        ...
+
+    def behind(self, kind: str, versions: Mapping[str, int]) -> list[str]:
+        """Those of these UIDs that are known in an older version than this."""
+        ...
+
+    def newest(self, kind: str) -> int:
+        """The greatest version seen of the kind."""
+        ...
+
+    def observe(self, kind: str, body: Mapping[str, Any]) -> None: ...
+
+    def remove(self, kind: str, body: Mapping[str, Any]) -> None: ...
+
+
+class Drift:
+    """Reads what has to be read, and keeps count by kind."""
+
+    def __init__(self, api: Api, known: Known) -> None:
+        self._api = api
+        self._known = known
+        self.counts: dict[str, Counter[str]] = {}
+
+    def note(self, kind: str, what: str, keys: Iterable[str]) -> None:
+        """These objects had drifted, and have been mended as far as they can be."""
+        named = sorted(keys)
+        if named:
+            self.counts.setdefault(kind, Counter())[what] += len(named)
+            _log.warning(_TEXTS[what], kind, _some(named), extra={"kind": kind})
+
+    async def read(
+        self, resource: Resource, what: str, objects: Mapping[str, str], is_wanted: Callable[[str], bool]
+    ) -> None:
+        """Read these objects, UID to key, and hand over those that are wanted still; what fails is not counted."""
+        waiting, keys = iter(objects.items()), list[str]()
+
+        async def work() -> None:
+            for uid, key in waiting:
+                if await self._read(resource, uid, key, is_wanted):
+                    keys.append(key)
+
+        await asyncio.gather(*(work() for _ in range(min(READS_AT_ONCE, len(objects)))))
+        self.note(resource.kind, what, keys)
+
+    async def _read(self, resource: Resource, uid: str, key: str, is_wanted: Callable[[str], bool]) -> bool:
+        if not is_wanted(uid):
+            return False
+        try:
+            _, body = await self._api.request("GET", resource.object_path(key))
+        except (ApiError, Unreachable) as error:
+            _log.debug("%s %s cannot be read: %s", resource.kind, key, error, extra={"kind": resource.kind})
+            return False
+        if not is_wanted(uid) or body.get("metadata", {}).get("uid") != uid:
+            return False
+        self._known.observe(resource.kind, body)
+        return True
+
+
+def _some(keys: list[str]) -> str:
+    """The first few, and how many more: a log line for each would be thousands after an outage."""
+    more = len(keys) - NAMED
+    return ", ".join(keys[:NAMED]) + (f" and {more} more" if more > 0 else "")

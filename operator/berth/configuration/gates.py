@@ -1,0 +1,65 @@
+"""Feature gates: what is optional or experimental, each of which can be switched without another release.
+
+A gate's stage says how far it may be relied on: ALPHA may change or go, BETA stays, and only details change. What is
+beyond that is no gate any more. A gate that is off takes the thing away as a whole; a policy that needs it is refused
+in words, as any other policy that makes no sense.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+Stage = Literal["ALPHA", "BETA"]
+
+QUEUEING_HINTS: Final = "QueueingHints"
+EXPRESSIONS: Final = "Expressions"
+SHADOW_POLICIES: Final = "ShadowPolicies"
+PYTHON_PLUGINS: Final = "PythonPlugins"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    name: str
+    stage: Stage
+    default: bool
+    on: str
+    off: str
+
+
+GATES: tuple[Gate, ...] = (
+    Gate(
+        EXPRESSIONS,
+        "BETA",
+        True,
+        "policies may have predicates and priorities written in CEL",
+        "a policy with an expression, of its own or of its base, is refused; no expression is evaluated",
+    ),
+    Gate(
+        PYTHON_PLUGINS,
+        "BETA",
+        True,
+        "policies may name plugins that installed packages bring (entry points berth.plugins)",
+        "no such package is ever imported, and a policy that names its plugin is refused",
+    ),
+    Gate(
+        QUEUEING_HINTS,
+        "BETA",
+        True,
+        "a parked pod is woken by a change only if the plugins that turned it away say that it may help",
+        "every change of a kind that these plugins listen to wakes it: more attempts, and nothing is left to hints",
+    ),
+    Gate(
+        SHADOW_POLICIES,
+        "ALPHA",
+        True,
+        "a policy in mode Shadow judges beside the one that decides",
+        "a policy in mode Shadow is refused; nothing is judged twice",
+    ),
+)
+DEFAULTS: Mapping[str, bool] = MappingProxyType({gate.name: gate.default for gate in GATES})
+
+
+def stages(gates: Mapping[str, bool]) -> dict[str, tuple[Stage, bool]]:
+    """Every gate with its stage and whether it is on."""
+    return {gate.name: (gate.stage, gates.get(gate.name, gate.default)) for gate in GATES}

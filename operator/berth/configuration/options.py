@@ -1,0 +1,31 @@
+"""The options: what everything in Berth that can be chosen at its start has been set to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from berth.cluster.census import REGULAR_SECONDS
+from berth.cluster.leadership import LIFETIME_SECONDS
+from berth.configuration.gates import DEFAULTS
+from berth.serving.addresses import DEFAULT_HTTPS
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What can be chosen when Berth is started; the defaults are those of the settings."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    http_address: str = ""
+    seed: int | None = None
+    census_seconds: float = REGULAR_SECONDS
+    built_in_policy: bool = True
+    standalone: bool = False
+    peering_name: str = "berth"
+    peering_lifetime_seconds: int = LIFETIME_SECONDS
+    https_address: str = DEFAULT_HTTPS
+    tls_cert_file: str | None = None
+    tls_private_key_file: str | None = None
+    debug_endpoints: bool = False
+    log_level: str = "info"
+    log_format: str = "text"
+    feature_gates: Mapping[str, bool] = field(default_factory=lambda: dict(DEFAULTS))

@@ -1,0 +1,126 @@
+"""From flags, variables and the file to options: a flag wins over its variable, that over the file, that over the
+default; of the feature gates each one by itself.
+
+Everything that is wrong is found at once and said with where it was written, so that one round of mending does.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from berth.configuration.file import read_file
+from berth.configuration.options import Options
+from berth.configuration.settings import SETTINGS, Setting
+from berth.configuration.values import BadValue, Gates
+
+CONFIG_FLAG, CONFIG_VARIABLE = "--config", "BERTH_CONFIG"
+
+Problems = list[str]
+
+
+class BadConfiguration(ValueError):
+    """str() has a line for each thing that is wrong."""
+
+    def __init__(self, problems: Problems) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """What the sources say, the strongest last: the values by setting, and where each of them was written."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    problems: Problems = field(default_factory=list)
+
+    def take(self, setting: Setting, source: str, read: Callable[[], object]) -> None:
+        try:
+            value = read()
+        except BadValue as error:
+            self.problems.append(f"{source}: {error}")
+            return
+        if isinstance(setting.kind, Gates) and isinstance(value, Mapping):
+            value = {**self.values.get(setting.name, {}), **value}
+        self.values[setting.name] = value
+        self.sources[setting.name] = source
+
+
+def read(
+    environment: Mapping[str, str], flags: Mapping[str, str | bool | None] | None = None, config: str | None = None
+) -> Options:
+    """The options; raises BadConfiguration. `flags` are by setting, None where not given: a text, or a switch's
+    position. `config`: the file that was named by a flag.
+    """
+    chosen = _Chosen()
+    _take_file(chosen, config or environment.get(CONFIG_VARIABLE) or None)
+    for setting in SETTINGS:
+        text = environment.get(setting.variable)
+        if text or (text is not None and setting.kind.empty):
+            chosen.take(setting, setting.variable, partial(setting.kind.from_text, text))
+    for setting in SETTINGS:
+        given = (flags or {}).get(setting.name)
+        if given is not None:
+            chosen.take(setting, setting.flag, partial(_from_flag, setting, given))
+    return _options(chosen)
+
+
+def read_or_exit(environment: Mapping[str, str] = os.environ) -> Options:
+    """For whoever has no command line of ours: what is wrong goes to standard error, and the exit code is 2."""
+    try:
+        return read(environment)
+    except BadConfiguration as error:
+        print("\n".join(f"berth: {problem}" for problem in error.problems), file=sys.stderr)
+        sys.exit(2)
+
+
+def _take_file(chosen: _Chosen, path: str | None) -> None:
+    if path is None:
+        return
+    values, problems = read_file(path)
+    chosen.problems += problems
+    for setting in SETTINGS:
+        if setting.key in values:
+            chosen.take(setting, f"{path}: {setting.key}", partial(_from_file, setting, values[setting.key]))
+
+
+def _from_flag(setting: Setting, given: str | bool) -> object:
+    if isinstance(given, bool):
+        return given
+    if not given and not setting.kind.empty:
+        raise BadValue(f"is empty; leave it out, or write {setting.kind.words}")
+    return setting.kind.from_text(given)
+
+
+def _from_file(setting: Setting, value: object) -> object:
+    if value is None:
+        if setting.default is None:
+            return None
+        raise BadValue(f"is empty; leave the key out, or write {setting.kind.words}")
+    return setting.kind.from_yaml(value)
+
+
+def _options(chosen: _Chosen) -> Options:
+    problems = chosen.problems + _contradictions(chosen)
+    if problems:
+        raise BadConfiguration(problems)
+    values = chosen.values
+    default = Options()
+    if "feature_gates" in values:
+        values["feature_gates"] = {**default.feature_gates, **values["feature_gates"]}
+    return replace(default, **values)
+
+
+def _contradictions(chosen: _Chosen) -> Problems:
+    """Settings that make no sense together."""
+    pair = ("tls_cert_file", "tls_private_key_file")
+    given = [name for name in pair if chosen.values.get(name) is not None]
+    if given and chosen.values.get("https_address") == "":
+        return [f"{chosen.sources[given[0]]}: there is nothing to serve with it, as --https-address is empty"]
+    if len(given) != 1:
+        return []
+    missing = next(setting for setting in SETTINGS if setting.name in pair and setting.name not in given)
+    return [f"{chosen.sources[given[0]]}: goes with {missing.flag} ({missing.key}) only: give both, or none of the two"]

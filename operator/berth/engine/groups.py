@@ -1,0 +1,138 @@
+"""Groups: the nodes of a cluster by what a score hangs on, where nodes that are alike in it score alike.
+
+A pod that lands in a zone changes the score of all the nodes there, but by little work: the score is asked for once a
+zone, not once a node. What nodes have to be alike in are axes:
+
+    domains   the value of a label that every node has
+    counts    how many pods of one kind lie on the node
+
+and a group is one combination: as many as the product of the axes' sizes, numbered like the cells of an array of that
+shape. Only the nodes that fit count for what is normalised, so a group knows how many of its nodes do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.engine.counts import RowCounts
+from berth.engine.domains import Domains
+from berth.engine.verdict import BoolColumn, Int64Column, Rows
+
+MOST_GROUPS: Final = 4096
+_ROOM: Final = 8  # so many pods more may come to a node before its group has no number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Axis:
+    """Domains, or counts."""
+
+    of: Domains | RowCounts
+
+    def column(self, rows: Rows) -> Int64Column:
+        return self.of.ids[rows] if isinstance(self.of, Domains) else self.of.column()[rows]
+
+    def size(self, column: Int64Column) -> int:
+        """How many places it has, where these are taken."""
+        return self.of.size if isinstance(self.of, Domains) else int(column.max(initial=0)) + _ROOM
+
+
+class Groups:
+    """`of` int64[nodes]: each node's group; `feasible` int64[groups]: how many nodes of each fit, `nodes` in all."""
+
+    def __init__(self, axes: Sequence[Axis], of: Int64Column, shape: tuple[int, ...], fits: BoolColumn) -> None:
+        self.axes, self.of, self.shape = axes, of, shape
+        self.by_counts = not any(isinstance(axis.of, Domains) for axis in axes)
+        unfit = (~fits).nonzero()[0]
+        self.feasible: Int64Column = np.bincount(of, minlength=prod(shape))
+        if len(unfit):
+            self.feasible -= np.bincount(of.take(unfit), minlength=prod(shape))
+        self.nodes = len(fits) - len(unfit)
+        self.settlement = 0  # moves when other groups than before have nodes that fit
+        self._inhabited: NDArray[np.intp] | None = self.feasible.nonzero()[0]
+        numbers = np.unravel_index(self._inhabited, shape)
+        # For each axis, how many inhabited groups each place has, and how many places have one.
+        self._at_place = [np.bincount(at, minlength=size).tolist() for at, size in zip(numbers, shape, strict=True)]
+        self._places_inhabited = [sum(map(bool, groups)) for groups in self._at_place]
+        self._strides = _strides(shape)
+        self._counted = [
+            (axis.of, size, stride)
+            for axis, size, stride in zip(axes, shape, self._strides, strict=True)
+            if not isinstance(axis.of, Domains)
+        ]
+        self._outlines = [[-1 if other == axis else 1 for other in range(len(shape))] for axis in range(len(shape))]
+        self._places = [np.arange(size) for size in shape]
+
+    @classmethod
+    def by(cls, axes: Sequence[Axis], rows: Rows, fits: BoolColumn) -> Groups | None:
+        """The groups of these rows, of which some fit; None: they are too many."""
+        columns = [axis.column(rows) for axis in axes]
+        shape = tuple(axis.size(column) for axis, column in zip(axes, columns, strict=True))
+        if prod(shape) > MOST_GROUPS:
+            return None
+        of = columns[-1].copy()
+        for column, stride in zip(columns[:-1], _strides(shape)[:-1], strict=True):
+            of += column * stride
+        return cls(axes, of, shape, fits)
+
+    def move(self, row: int, position: int, did_fit: bool, fits: bool) -> bool:
+        """A node has other pods, or fits where it did not; False: there is no number for its group."""
+        before = group = self.of.item(position)
+        for counts, size, stride in self._counted:
+            place = counts.at(row)
+            if place >= size:
+                return False
+            group += (place - before // stride % size) * stride
+        if before == group and did_fit == fits:
+            return True
+        if did_fit:
+            self._add(before, -1)
+        if fits:
+            self._add(group, 1)
+        self.of[position] = group
+        return True
+
+    def _add(self, group: int, nodes: int) -> None:
+        before = self.feasible.item(group)
+        self.feasible[group] = before + nodes
+        self.nodes += nodes
+        if not before or not before + nodes:
+            self._settle(group, 1 if nodes > 0 else -1)
+
+    def _settle(self, group: int, sign: int) -> None:
+        """The group has nodes that fit and had none (1), or had some and has none (-1)."""
+        self.settlement += 1
+        self._inhabited = None
+        for axis, groups in enumerate(self._at_place):
+            place = group // self._strides[axis] % self.shape[axis]
+            groups[place] += sign
+            if groups[place] == (sign > 0):
+                self._places_inhabited[axis] += sign
+
+    @property
+    def inhabited(self) -> NDArray[np.intp]:
+        """The groups that have nodes that fit."""
+        if self._inhabited is None:
+            self._inhabited = self.feasible.nonzero()[0]
+        return self._inhabited
+
+    def places_inhabited(self, axis: int) -> int:
+        """How many places on an axis have a node that fits."""
+        return self._places_inhabited[axis]
+
+    def along(self, axis: int, values: NDArray[Any]) -> NDArray[Any]:
+        """What is said of each place on an axis, in a form that adds to an array of groups."""
+        return values.reshape(self._outlines[axis])
+
+    def places(self, axis: int) -> Int64Column:
+        """int64[size]: the numbers of the places on an axis; of counts, the counts themselves."""
+        return self._places[axis]
+
+
+def _strides(shape: tuple[int, ...]) -> list[int]:
+    return [prod(shape[axis + 1 :]) for axis in range(len(shape))]

@@ -1,0 +1,228 @@
+"""PerNode: a plugin that is asked about one node at a time, for those who prefer that to columns.
+
+    class QuietNodes(PerNode):
+        def fits(self, pod, node):          True, or False or the reason why not
+            return node.labels.get("noise") != "loud" or "node(s) were loud"
+
+        def points(self, pod, node):        0 to 100
+            return 100 - node.used["pods"] * 100 // node.allocatable["pods"]
+
+It is a predicate where it has `fits`, a priority where it has `points`, or both. How often it is asked is for `reads`
+to say, what its answers hang on besides the pod's signature and its arguments:
+
+    ANYTHING    whatever: for every node, at every decision
+    PODS        the node without its annotations: for every node once a kind of pod, then for nodes that changed
+    LABELS      the node's name, labels, taints, conditions and images: for every node, when one of these changes
+
+A view refuses to show what `reads` does not cover, so no answer is kept longer than it is right.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.engine.events import ANY
+from berth.engine.plugin import MAX_SCORE, Plugin, Query
+from berth.engine.state import State
+from berth.engine.table import NodeTable
+from berth.engine.verdict import Code, Int64Column, Rows, Verdicts, row_numbers
+from berth.model import Pod, Taint
+
+
+class Reads(Enum):
+    """What the answers of a PerNode hang on, of the node."""
+
+    ANYTHING = "anything"
+    PODS = "pods"
+    LABELS = "labels"
+
+
+class NodeView:
+    """One node, to be read. Amounts are millicores of cpu, bytes of memory and ephemeral-storage, else units."""
+
+    __slots__ = ("_node", "_reads", "_row", "_table", "name")
+
+    def __init__(self, table: NodeTable, row: int, reads: Reads = Reads.ANYTHING) -> None:
+        self.name = table.name(row)
+        node = table.node(self.name)
+        assert node is not None, f"row {row} has no node"
+        self._node, self._table, self._row, self._reads = node, table, row, reads
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return MappingProxyType(self._node.labels)
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        return self._node.taints
+
+    @property
+    def unschedulable(self) -> bool:
+        return self._node.unschedulable
+
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        """The status of each type of condition: "True", "False" or "Unknown"."""
+        return MappingProxyType(self._node.conditions)
+
+    @property
+    def images(self) -> Mapping[str, int]:
+        """The size of each image on the node in bytes, under each of its names."""
+        return MappingProxyType(self._node.images)
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        self._need("annotations", Reads.ANYTHING)
+        return MappingProxyType(self._node.annotations)
+
+    @property
+    def allocatable(self) -> Mapping[str, int]:
+        self._need("allocatable", Reads.PODS, Reads.ANYTHING)
+        return Amounts(self._table, self._row, self._table.allocatable)
+
+    @property
+    def used(self) -> Mapping[str, int]:
+        """What the pods on the node ask for; "pods" is their number."""
+        self._need("used", Reads.PODS, Reads.ANYTHING)
+        return Amounts(self._table, self._row, self._table.used)
+
+    @property
+    def free(self) -> Mapping[str, int]:
+        """What is allocatable and not used; below zero where a node is overcommitted."""
+        self._need("free", Reads.PODS, Reads.ANYTHING)
+        return Amounts(self._table, self._row, self._table.allocatable, self._table.used)
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        self._need("pods", Reads.PODS, Reads.ANYTHING)
+        return tuple(self._table.pods_on(self.name).values())
+
+    def _need(self, what: str, *covering: Reads) -> None:
+        if self._reads not in covering:
+            raise AttributeError(
+                f"node.{what} is not to be read by a plugin with reads = {self._reads.name}: "
+                f"answers would be kept that {what} can change; reads = {covering[0].name} covers it"
+            )
+
+
+class Amounts(Mapping[str, int]):
+    """By the name of the resource; 0 of one that the node does not have."""
+
+    __slots__ = ("_index", "_less", "_of", "_row")
+
+    def __init__(
+        self, table: NodeTable, row: int, of: NDArray[np.int64], less: NDArray[np.int64] | None = None
+    ) -> None:
+        """`of`, minus `less`: int64[resources, rows]."""
+        self._index, self._row, self._of, self._less = table.resource_index, row, of, less
+
+    def __getitem__(self, name: str) -> int:
+        index = self._index.get(name)
+        if index is None:
+            return 0
+        amount: int = self._of.item(index, self._row)
+        return amount if self._less is None else amount - self._less.item(index, self._row)
+
+    def __contains__(self, name: object) -> bool:
+        return bool(name) and name in self._index
+
+    def __iter__(self) -> Iterator[str]:
+        return filter(None, self._index)
+
+    def __len__(self) -> int:
+        return len(self._index) - 1  # without the row that stands for what no node has
+
+
+class PerNode(Plugin):
+    reads: ClassVar[Reads] = Reads.ANYTHING
+    refusal: ClassVar[str] = ""
+    """The reason where `fits` says just False."""
+    wakes_on = ANY
+    node_local = False
+    reads_pods = True
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls.filters = cls.fits is not PerNode.fits
+        cls.scores = cls.points is not PerNode.points
+        if "reads" in vars(cls):
+            cls.reads_pods = cls.reads is not Reads.LABELS
+
+    def fits(self, pod: Pod, node: NodeView) -> bool | str:
+        """True, or why not."""
+        raise NotImplementedError
+
+    def points(self, pod: Pod, node: NodeView) -> int:
+        """0 to 100."""
+        raise NotImplementedError
+
+    # --- as columns --------------------------------------------------------------------------------------------------
+
+    def static_key(self, pod: Pod) -> Hashable | None:
+        return pod.signature if self.reads is Reads.LABELS else None
+
+    def basis(self, query: Query, state: State) -> Hashable | None:
+        return state.table.mark if self.reads is Reads.PODS else None
+
+    def reach(
+        self, query: Query, state: State, before: Hashable, now: Hashable, rows: Sequence[int]
+    ) -> Sequence[int] | None:
+        return rows
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        numbers: dict[str, int] = {"": 0}
+        views = self._views(state.table, rows)
+        column = np.array([self._cause(self.fits(query.pod, view), view, numbers) for view in views], dtype=np.int64)
+        reasons = list(numbers)
+        # What hangs on no pod, no pod that leaves can mend.
+        code = Code.UNRESOLVABLE if self.reads is Reads.LABELS else Code.UNSCHEDULABLE
+        return Verdicts((column != 0) * np.int8(code), column, lambda cause: (reasons[cause],))
+
+    def _cause(self, answer: object, view: NodeView, numbers: dict[str, int]) -> int:
+        """The number of the reason, 0 where the pod fits."""
+        if isinstance(answer, bool | np.bool_):
+            if answer:
+                return 0
+            answer = self.refusal or f"node(s) were refused by {self.name}"
+        if not isinstance(answer, str) or not answer:
+            raise TypeError(f"fits() gave {answer!r} for node {view.name}, not True, False or a reason")
+        return numbers.setdefault(answer, len(numbers))
+
+    def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
+        if self.reads is not Reads.PODS:
+            return self._points(query, state, rows)
+        kept = self._kept(query, state)
+        numbers = row_numbers(rows)
+        unknown = numbers[kept[numbers] < 0]
+        kept[unknown] = self._points(query, state, unknown)
+        return np.asarray(kept[numbers])
+
+    def _points(self, query: Query, state: State, rows: Rows) -> Int64Column:
+        points = [self._checked(self.points(query.pod, view), view) for view in self._views(state.table, rows)]
+        return np.array(points, dtype=np.int64)
+
+    def _kept(self, query: Query, state: State) -> Int64Column:
+        """int64[all rows]: the points of nodes that have not changed since they were given, -1 of others."""
+        table, key = state.table, f"{self.name} {id(self)}"
+        static, mark, column = query.plan.get(key, (-1, 0, None))
+        changed = table.changes_since(mark) if static == table.static_version else None
+        if changed is None:
+            column = np.full(table.capacity, -1, dtype=np.int64)
+        else:
+            column[changed] = -1
+        query.plan[key] = (table.static_version, table.mark, column)
+        kept: Int64Column = column
+        return kept
+
+    def _checked(self, points: object, view: NodeView) -> int:
+        if not isinstance(points, int | np.integer) or isinstance(points, bool) or not 0 <= points <= MAX_SCORE:
+            raise TypeError(f"points() gave {points!r} for node {view.name}, not a whole number from 0 to {MAX_SCORE}")
+        return int(points)
+
+    def _views(self, table: NodeTable, rows: Rows) -> list[NodeView]:
+        reads = self.reads
+        return [NodeView(table, row, reads) for row in row_numbers(rows).tolist()]

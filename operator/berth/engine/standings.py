@@ -1,0 +1,104 @@
+"""Standings: the nodes with the highest total, where the nodes of a group gain and lose together.
+
+A node's total is its level, which is its own, and the points of its group. A pod that comes changes the points of every
+group, but the level of one node. So the highest level of each group is kept, from the first change on, and the best are
+looked for among the groups, not among the nodes. Nodes are numbered by their places in the order of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.engine.groups import Groups
+from berth.engine.verdict import Int64Column
+
+NOT_FEASIBLE: Final = -(2**62)  # no sum of points makes up for it, and none makes it wrap around
+
+_MANY: Final = 3  # groups whose leaders are found faster all at once than one after another
+
+Places = NDArray[np.intp]
+
+
+class Standings:
+    def __init__(self, levels: Int64Column, groups: Groups | None, order: Places, place: Places) -> None:
+        """`levels` are by position; `order` has the positions in the order of names, `place` is its inverse."""
+        self._place = place
+        self._levels = levels.take(order)
+        self._of = None if groups is None else groups.of.take(order)
+        self._size = 1 if groups is None else len(groups.feasible)
+        self._peaks: Int64Column | None = None  # the highest level of each group
+        self._leaders: dict[int, Places] = {}  # those with the highest level of a group, where somebody asked
+
+    def set(self, position: int, level: int, group: int) -> None:
+        """The node has this level and is in this group."""
+        peaks = self.find_peaks() if self._peaks is None else self._peaks
+        place = self._place.item(position)
+        was_in = 0 if self._of is None else self._of.item(place)
+        before = self._levels.item(place)
+        if before == level and was_in == group:
+            return
+        self._levels[place] = level
+        if self._of is not None:
+            self._of[place] = group
+        if group != was_in or level < before:
+            self._leave(place, before, was_in, peaks)
+        if level >= peaks.item(group):
+            peaks[group] = level
+            self._leaders.pop(group, None)
+
+    def _leave(self, place: int, level: int, group: int, peaks: Int64Column) -> None:
+        """The node is no longer at this level of the group."""
+        if level < peaks.item(group):
+            return
+        leaders = self._leaders.get(group)
+        if leaders is not None and len(leaders) > 1:
+            self._leaders[group] = leaders[leaders != place]
+            return
+        levels = self._levels if self._of is None else self._levels.take((self._of == group).nonzero()[0])
+        peaks[group] = levels.item(levels.argmax()) if len(levels) else NOT_FEASIBLE
+        self._leaders.pop(group, None)
+
+    def best(self, points: Int64Column | None) -> Places:
+        """Those with the highest total; `points` are by group."""
+        if self._peaks is None:
+            totals = self._levels if points is None or self._of is None else self._levels + points.take(self._of)
+            found: Places = (totals == totals.item(totals.argmax())).nonzero()[0]
+            return found
+        tied = [0]
+        if points is not None:
+            totals = self._peaks + points
+            tied = (totals == totals.item(totals.argmax())).nonzero()[0].tolist()
+        missing = [group for group in tied if group not in self._leaders]
+        if missing:
+            self._find_leaders(missing, self._peaks)
+        if len(tied) == 1:
+            return self._leaders[tied[0]]
+        merged = np.concatenate([self._leaders[group] for group in tied])
+        merged.sort(kind="stable")  # which does little more than merge what is in order
+        return merged
+
+    def find_peaks(self) -> Int64Column:
+        """Made ready for changes: the highest level of each group."""
+        if self._of is None:
+            self._peaks = np.array([self._levels.item(self._levels.argmax())])
+        else:
+            self._peaks = np.full(self._size, NOT_FEASIBLE)
+            np.maximum.at(self._peaks, self._of, self._levels)
+        return self._peaks
+
+    def _find_leaders(self, groups: Sequence[int], peaks: Int64Column) -> None:
+        if self._of is None:
+            self._leaders[0] = (self._levels == peaks.item(0)).nonzero()[0]
+        elif len(groups) < _MANY:
+            for group in groups:
+                level = (self._levels == peaks.item(group)).nonzero()[0]
+                self._leaders[group] = level[self._of.take(level) == group]
+        else:
+            leading = (self._levels == peaks.take(self._of)).nonzero()[0]
+            of = self._of.take(leading)
+            for group in groups:
+                self._leaders[group] = leading[of == group]

@@ -1,0 +1,117 @@
+"""What an expression may read: the fields of `node`, `pod` and `policy`, their types, and what they are of a pod.
+
+Each field is a variable of its own to CEL (`node.labels`), so that a misspelt one is an undeclared reference and a
+label is known to be a string before anything is evaluated.
+
+    AMOUNTS    resource name -> integer; 0 where there is none of it
+    TEXTS      string -> string
+    RECORDS    a list of maps whose keys are known
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from berth.model import Pod
+
+
+class Kind(Enum):
+    TEXT = "string"
+    INTEGER = "int"
+    FLAG = "bool"
+    LIST = "list<string>"
+    TEXTS = "map<string, string>"
+    AMOUNTS = "map<string, int>"
+    RECORDS = "list<map<string, string>>"
+    ANYTHING = "map<string, dyn>"
+
+    @property
+    def has_keys(self) -> bool:
+        return self in (Kind.TEXTS, Kind.AMOUNTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`keys`: the only ones that its map, or each of its maps, can have. `longest`: the longest text in it.
+
+    `entries`: how many a map or list is taken to have before anything is known of it.
+    """
+
+    kind: Kind
+    keys: tuple[str, ...] = ()
+    longest: int = 63
+    entries: int = 64
+
+
+TAINT_KEYS: Final = ("key", "value", "effect")
+TOLERATION_KEYS: Final = ("key", "operator", "value", "effect")
+CONTROLLER_KEYS: Final = ("apiVersion", "kind", "name")
+LONGEST_KEY: Final = 317
+LONGEST_ANNOTATION: Final = 4096
+
+FIELDS: Final[Mapping[str, Field]] = {
+    "node.name": Field(Kind.TEXT, longest=253),
+    "node.labels": Field(Kind.TEXTS),
+    "node.annotations": Field(Kind.TEXTS, longest=LONGEST_ANNOTATION),
+    "node.taints": Field(Kind.RECORDS, TAINT_KEYS, longest=LONGEST_KEY, entries=16),
+    "node.unschedulable": Field(Kind.FLAG),
+    "node.conditions": Field(Kind.TEXTS),
+    "node.allocatable": Field(Kind.AMOUNTS),
+    "node.used": Field(Kind.AMOUNTS),
+    "node.free": Field(Kind.AMOUNTS),
+    "pod.name": Field(Kind.TEXT, longest=253),
+    "pod.namespace": Field(Kind.TEXT),
+    "pod.labels": Field(Kind.TEXTS),
+    "pod.priority": Field(Kind.INTEGER),
+    "pod.schedulerName": Field(Kind.TEXT, longest=253),
+    "pod.requests": Field(Kind.AMOUNTS),
+    "pod.limits": Field(Kind.AMOUNTS, ("cpu", "memory")),
+    "pod.nodeSelector": Field(Kind.TEXTS),
+    "pod.tolerations": Field(Kind.RECORDS, TOLERATION_KEYS, longest=LONGEST_KEY, entries=16),
+    "pod.images": Field(Kind.LIST, longest=1024, entries=16),
+    "pod.controller": Field(Kind.TEXTS, CONTROLLER_KEYS, longest=253),
+    "policy.parameters": Field(Kind.ANYTHING, longest=LONGEST_ANNOTATION),
+}
+VARIABLES: Final = ("node", "pod", "policy")
+
+ALLOCATABLE, USED, FREE = "node.allocatable", "node.used", "node.free"
+RESOURCES: Final = (ALLOCATABLE, USED, FREE)
+
+BEYOND_SIGNATURE: Final = frozenset({"pod.name", "pod.priority"})
+"""Fields in which pods of one signature may differ."""
+
+_POD: Final[Mapping[str, Callable[[Pod], Any]]] = {
+    "pod.name": lambda pod: pod.name,
+    "pod.namespace": lambda pod: pod.namespace,
+    "pod.labels": lambda pod: pod.labels,
+    "pod.priority": lambda pod: pod.priority,
+    "pod.schedulerName": lambda pod: pod.scheduler_name,
+    "pod.requests": lambda pod: pod.requests,
+    "pod.limits": lambda pod: pod.limits,
+    "pod.nodeSelector": lambda pod: pod.node_selector or {},
+    "pod.tolerations": lambda pod: pod.tolerations,
+    "pod.images": lambda pod: pod.images,
+    "pod.controller": lambda pod: _controller(pod),
+}
+
+
+def read_pod(pod: Pod, field: str) -> Any:
+    """What the field is of this pod; maps and lists are the record's own."""
+    return _POD[field](pod)
+
+
+def _controller(pod: Pod) -> Mapping[str, str]:
+    owner = pod.controller
+    return {} if owner is None else {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name}
+
+
+def pairs(mapping: Mapping[str, Any]) -> Hashable:
+    return tuple(sorted(mapping.items()))
+
+
+def records(items: Any, keys: tuple[str, ...]) -> list[dict[str, str]]:
+    """Taints or tolerations as CEL sees them."""
+    return [{key: getattr(item, key) for key in keys} for item in items]

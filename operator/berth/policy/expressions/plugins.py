@@ -1,0 +1,149 @@
+"""Expressions as plugins: a predicate that refuses nodes with its own message, a priority that gives points.
+
+filter: false refuses a node; so does an evaluation that fails, with the error after the message. What pods that leave
+cannot change is beyond help; an expression that reads what is used or free may be helped by preemption.
+score: the integer, cut to 0..100, or with `normalize` the highest as 100 and the others as their share of it. Below
+zero, and an evaluation that fails, is 0.
+
+Answers hang on what the expression reads of the pod and of nodes (reads.py), and are kept accordingly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from berth.engine.events import ANY, Event
+from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown, scale_to_highest
+from berth.engine.state import State
+from berth.engine.verdict import Code, Int64Column, Rows, Verdicts
+from berth.model import Pod
+from berth.policy.expressions.evaluation import Evaluation
+from berth.policy.expressions.fields import BEYOND_SIGNATURE, FREE, USED, read_pod
+from berth.policy.expressions.inputs import reads_resources
+from berth.policy.expressions.language import Program
+from berth.policy.expressions.reads import Reads
+from berth.policy.records import Predicate, Priority
+
+HIGHEST_POINTS: Final = 2**53
+"""Points of a normalised priority are cut to this."""
+
+_EVENTS: Final = {
+    "node.labels": Event.NODE_LABELS,
+    "node.taints": Event.NODE_TAINTS,
+    "node.unschedulable": Event.NODE_TAINTS,
+    "node.annotations": Event.NODE_OTHER,
+    "node.conditions": Event.NODE_OTHER,
+}
+
+
+def make_predicate(entry: Predicate, parameters: Mapping[str, Any]) -> Plugin:
+    """The predicate that an entry's expression is. Raises BadArgument."""
+    refuse_unknown(entry.args)
+    program = Program(entry.expression, bool, parameters)
+    reads_pods = not program.reads.fields.isdisjoint((USED, FREE))
+    message = entry.message or f"node(s) didn't satisfy predicate {entry.name}"
+    made = PodReadingPredicate if reads_pods else ExpressionPredicate
+    return made(entry.name, program, message)
+
+
+def make_priority(entry: Priority, parameters: Mapping[str, Any]) -> Plugin:
+    """The priority that an entry's expression is. Raises BadArgument."""
+    refuse_unknown(entry.args)
+    program = Program(entry.expression, int, parameters)
+    return (NormalizedPriority if entry.normalized else ExpressionPriority)(entry.name, program)
+
+
+class _Expression(Plugin):
+    """What predicates and priorities share: what their answers hang on."""
+
+    highest: int
+
+    def __init__(self, name: str, program: Program) -> None:
+        self.name = name
+        self.wakes_on = _events(program.reads)
+        self._evaluation = Evaluation(program, self.highest)
+        self._beyond = sorted(BEYOND_SIGNATURE & program.reads.fields)
+
+    def static_key(self, pod: Pod) -> Hashable | None:
+        """None where pods of one signature may get different answers: these go by the basis."""
+        return None if self._evaluation.by_row or self._beyond else self._evaluation.pod_key(pod)
+
+    def basis(self, query: Query, state: State) -> Hashable | None:
+        return self._of_pod(query.pod) if self._beyond else NOTHING_ELSE
+
+    def _of_pod(self, pod: Pod) -> Hashable:
+        """What it reads of a pod that is not part of the signature."""
+        return tuple(read_pod(pod, field) for field in self._beyond)
+
+    def take_failures(self) -> tuple[int, str]:
+        return self._evaluation.take_failures()
+
+
+class ExpressionPredicate(_Expression):
+    filters = True
+    highest = 1
+    refuses_with = Code.UNRESOLVABLE
+
+    def __init__(self, name: str, program: Program, message: str) -> None:
+        super().__init__(name, program)
+        self._message = message
+
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
+        said = self._evaluation.answers(query.pod, state.table, rows)
+        codes = np.where(said == 1, np.int8(Code.FITS), np.int8(self.refuses_with))
+        return Verdicts(codes, lambda: 1 - said, self._describe)  # 0 fits, 1 is refused, from 2 on failures
+
+    def fits_row(self, query: Query, state: State, row: int) -> bool:
+        return self._evaluation.answer(query.pod, state.table, row) == 1
+
+    def _describe(self, cause: int) -> tuple[str, ...]:
+        failures = self._evaluation.failures
+        return (self._message if cause < 2 else f"{self._message} ({failures[cause - 2]})",)
+
+
+class PodReadingPredicate(ExpressionPredicate):
+    """It reads what is used or free. Pods that leave may make it refuse a node as well, so it is not node_local."""
+
+    node_local = False
+    reads_pods = True
+    refuses_with = Code.UNSCHEDULABLE
+
+    def basis(self, query: Query, state: State) -> Hashable | None:
+        return self._of_pod(query.pod), state.table.mark
+
+    def reach(
+        self, query: Query, state: State, before: Hashable, now: Hashable, rows: Sequence[int]
+    ) -> Sequence[int] | None:
+        same_pod = isinstance(before, tuple) and isinstance(now, tuple) and before[0] == now[0]
+        return rows if same_pod else None
+
+
+class ExpressionPriority(_Expression):
+    scores = True
+    highest = MAX_SCORE
+
+    def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
+        return np.maximum(self._evaluation.answers(query.pod, state.table, rows), 0)
+
+    def score_row(self, query: Query, state: State, row: int) -> int:
+        return max(self._evaluation.answer(query.pod, state.table, row), 0)
+
+
+class NormalizedPriority(ExpressionPriority):
+    highest = HIGHEST_POINTS
+
+    def bounds(self, scores: Int64Column) -> int:
+        return int(scores.max(initial=0))
+
+    def scale(self, scores: Int64Column, bounds: int) -> Int64Column:
+        return scale_to_highest(scores, bounds)
+
+
+def _events(reads: Reads) -> frozenset[Event]:
+    """The events that may change what the expression says."""
+    if reads_resources(reads):
+        return ANY
+    return frozenset({Event.NODE_ADDED, *(_EVENTS[field] for field in reads.fields if field in _EVENTS)})

@@ -1,0 +1,261 @@
+"""The extenders of a policy as a manifest has them: read and checked, each problem with its path.
+
+An extender is an HTTP service that is asked beside the plugins, in kube-scheduler's protocol. What can be known of it
+without asking is judged here: its address, its verbs, how its https is trusted. Whether it answers shows when it is
+asked.
+
+Its address is shown in status and logs, so it carries no password. The rules beyond that are kube-scheduler's: a
+resource is managed by one extender, one extender binds.
+"""
+
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from berth.model import is_extended_resource
+from berth.policy.reading import Note, read_flag, read_mapping, refuse_unknown
+from berth.policy.records import Extender, ManagedResource, Predicate, Tls
+from berth.policy.wording import show
+
+EXTENDERS_MAX = 16
+MANAGED_RESOURCES_MAX = 64
+URL_PREFIX_MAX_LENGTH = 2048
+VERB_MAX_LENGTH = 253
+SERVER_NAME_MAX_LENGTH = 253
+PEM_MAX_LENGTH = 65536
+WEIGHT_MAX = 2**31 - 1
+TIMEOUT_MAX_SECONDS = 600
+VERBS = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "preemptVerb": "preempt", "bindVerb": "bind"}
+FIELDS = (
+    "urlPrefix",
+    *VERBS,
+    "weight",
+    "timeoutSeconds",
+    "nodeCacheCapable",
+    "managedResources",
+    "ignorable",
+    "tls",
+)
+RESOURCE_FIELDS = ("name", "ignoredByScheduler")
+TLS_FIELDS = ("insecure", "serverName", "ca", "certificate", "key")
+FITTING = "NodeResourcesFit"
+
+
+def read_extenders(value: object, note: Note) -> tuple[Extender, ...]:
+    """The extenders in `spec.extenders`, as far as they can be read; everything wrong with them is noted."""
+    where = "spec.extenders"
+    extenders = []
+    for index, item in enumerate(_items(value, where, EXTENDERS_MAX, note)):
+        extender = _read_extender(item, f"{where}[{index}]", note)
+        if extender is not None:
+            extenders.append(extender)
+    _check_together(extenders, note)
+    return tuple(extenders)
+
+
+def leave_to_extenders(predicates: Iterable[Predicate], extenders: Iterable[Extender]) -> tuple[Predicate, ...]:
+    """The predicates, with NodeResourcesFit blind to the resources that it is to leave to an extender.
+
+    As in kube-scheduler they take the place of the plugin's own `ignoredResources`.
+    """
+    ignored = [resource.name for extender in extenders for resource in extender.managed_resources if resource.ignored]
+    if not ignored:
+        return tuple(predicates)
+    return tuple(
+        replace(entry, args={**entry.args, "ignoredResources": ignored}) if entry.plugin == FITTING else entry
+        for entry in predicates
+    )
+
+
+def _read_extender(item: object, origin: str, note: Note) -> Extender | None:
+    body = read_mapping(item, origin, note)
+    if not isinstance(item, Mapping):
+        return None
+    refuse_unknown(body, FIELDS, origin, note)
+    verbs = {key: _text(body.get(key), f"{origin}.{key}", VERB_MAX_LENGTH, note) for key in VERBS}
+    for key, verb in verbs.items():
+        if any(letter.isspace() or letter in "?#" for letter in verb):
+            note(f"{origin}.{key}", f"{show(verb)} is not a path: it is put behind urlPrefix and a slash")
+    resources = _managed_resources(body.get("managedResources"), f"{origin}.managedResources", note)
+    if not any(body.get(key) for key in VERBS) and not any(resource.ignored for resource in resources):
+        note(origin, f"is never asked: give it at least one of {', '.join(VERBS)}")
+    url_prefix = _url_prefix(body.get("urlPrefix"), f"{origin}.urlPrefix", note)
+    return Extender(
+        url_prefix=url_prefix,
+        filter_verb=verbs["filterVerb"],
+        prioritize_verb=verbs["prioritizeVerb"],
+        preempt_verb=verbs["preemptVerb"],
+        bind_verb=verbs["bindVerb"],
+        weight=_weight(body.get("weight"), f"{origin}.weight", note),
+        timeout_seconds=_timeout(body.get("timeoutSeconds"), f"{origin}.timeoutSeconds", note),
+        node_cache_capable=_flag(body, "nodeCacheCapable", origin, note),
+        managed_resources=resources,
+        ignorable=_flag(body, "ignorable", origin, note),
+        tls=_tls(body.get("tls"), f"{origin}.tls", url_prefix, note),
+        origin=origin,
+    )
+
+
+def _check_together(extenders: Iterable[Extender], note: Note) -> None:
+    binder = ""
+    managers: dict[str, str] = {}
+    for extender in extenders:
+        if extender.bind_verb and binder:
+            note(f"{extender.origin}.bindVerb", f"one extender can bind, and {binder} does already")
+        elif extender.bind_verb:
+            binder = extender.origin
+        for index, resource in enumerate(extender.managed_resources):
+            where = f"{extender.origin}.managedResources[{index}].name"
+            if resource.name in managers:
+                note(where, f"{resource.name} is managed already, at {managers[resource.name]}")
+            managers.setdefault(resource.name, where)
+
+
+# --- fields
+
+
+def _url_prefix(value: object, where: str, note: Note) -> str:
+    if value is None:
+        note(where, "is required: where the extender listens, for example http://extender.kube-system:8888/scheduler")
+        return ""
+    text = _text(value, where, URL_PREFIX_MAX_LENGTH, note)
+    problem = _url_problem(text) if isinstance(value, str) else ""
+    if problem:
+        note(where, problem)
+    return text
+
+
+def _url_problem(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError as error:
+        return f"{show(text)} is not a URL: {error}"
+    if parts.username is not None or parts.password is not None:
+        return "carries a user name or password, which status and logs would show: use tls.certificate and tls.key"
+    if parts.scheme not in ("http", "https") or not parts.hostname or any(letter.isspace() for letter in text):
+        return f"{show(text)} is not a URL that starts with http:// or https:// and names a host"
+    if parts.query or parts.fragment or text.endswith(("?", "#")):
+        return f"{show(text)} has a query or a fragment: verbs are put behind it, so it has to end with a path"
+    return ""
+
+
+def _managed_resources(value: object, where: str, note: Note) -> tuple[ManagedResource, ...]:
+    resources = []
+    for index, item in enumerate(_items(value, where, MANAGED_RESOURCES_MAX, note)):
+        origin = f"{where}[{index}]"
+        body = read_mapping(item, origin, note)
+        if not isinstance(item, Mapping):
+            continue
+        refuse_unknown(body, RESOURCE_FIELDS, origin, note)
+        ignored = _flag(body, "ignoredByScheduler", origin, note)
+        name = body.get("name")
+        if name is None:
+            note(f"{origin}.name", "is required: an extended resource, for example example.com/fpga")
+        elif not isinstance(name, str) or "kubernetes.io/" in name or not is_extended_resource(name):
+            note(f"{origin}.name", f"{show(name)} is not the name of an extended resource, as example.com/fpga is")
+        else:
+            resources.append(ManagedResource(name, ignored))
+    return tuple(resources)
+
+
+def _weight(value: object, where: str, note: Note) -> int:
+    if value is None:
+        return 1
+    if not isinstance(value, int) or isinstance(value, bool):
+        note(where, f"{show(value)} is not a whole number")
+    elif not 1 <= value <= WEIGHT_MAX:
+        note(where, f"{show(value)} is not from 1 to {WEIGHT_MAX}")
+    else:
+        return value
+    return 1
+
+
+def _timeout(value: object, where: str, note: Note) -> float:
+    default = Extender("").timeout_seconds
+    if value is None:
+        return default
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        note(where, f"{show(value)} is not a number of seconds")
+    elif not 0 < value <= TIMEOUT_MAX_SECONDS:
+        note(where, f"{show(value)} is not more than 0 and at most {TIMEOUT_MAX_SECONDS} seconds")
+    else:
+        return float(value)
+    return default
+
+
+def _tls(value: object, where: str, url_prefix: str, note: Note) -> Tls | None:
+    if value is None:
+        return None
+    body = read_mapping(value, where, note)
+    refuse_unknown(body, TLS_FIELDS, where, note)
+    if url_prefix.startswith("http://"):
+        note(where, "says how to trust https, but urlPrefix starts with http://: write https:// or leave tls out")
+    tls = Tls(
+        insecure=_flag(body, "insecure", where, note),
+        server_name=_text(body.get("serverName"), f"{where}.serverName", SERVER_NAME_MAX_LENGTH, note),
+        ca=_pem(body, "ca", "CERTIFICATE", where, note),
+        certificate=_pem(body, "certificate", "CERTIFICATE", where, note),
+        key=_pem(body, "key", "PRIVATE KEY", where, note),
+    )
+    if tls.insecure and body.get("ca"):
+        note(f"{where}.ca", "is not looked at while insecure is true: leave one of the two out")
+    for given, other in (("certificate", "key"), ("key", "certificate")):
+        if body.get(given) and not body.get(other):
+            note(f"{where}.{other}", f"is required where {given} is given")
+    if tls.ca:
+        _check_ca(tls.ca, f"{where}.ca", note)
+    return tls
+
+
+def _pem(body: Mapping[str, object], key: str, block: str, where: str, note: Note) -> str:
+    """PEM text, "" where there is none or it is wrong; what it says is never shown."""
+    value, where = body.get(key), f"{where}.{key}"
+    if value is None or value == "":
+        return ""
+    if not isinstance(value, str) or "-----BEGIN " not in value or f"{block}-----" not in value:
+        note(where, f"is not PEM text with a {block} block: put the text of the file here, not its name or base64")
+    elif len(value) > PEM_MAX_LENGTH:
+        note(where, f"has {len(value)} characters, may have {PEM_MAX_LENGTH}")
+    elif block == "PRIVATE KEY" and "ENCRYPTED" in value:
+        note(where, "is encrypted, and there is nobody to ask for the password: give the key in the clear")
+    else:
+        return value
+    return ""
+
+
+def _check_ca(text: str, where: str, note: Note) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError) as error:
+        note(where, f"holds no certificate that can be read: {error}")
+
+
+def _items(value: object, where: str, most: int, note: Note) -> Iterable[object]:
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        note(where, f"{show(value)} is not a list")
+        return ()
+    if len(value) > most:
+        note(where, f"has {len(value)} entries, may have {most}")
+        return ()
+    return value
+
+
+def _flag(body: Mapping[str, object], key: str, where: str, note: Note) -> bool:
+    value = body.get(key)
+    return False if value is None else read_flag(value, f"{where}.{key}", note, default=False)
+
+
+def _text(value: object, where: str, most: int, note: Note) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        note(where, f"{show(value)} is not text")
+    elif len(value) > most:
+        note(where, f"has {len(value)} characters, may have {most}")
+    else:
+        return value
+    return ""

@@ -1,0 +1,53 @@
+"""What policies may rely on, where something of it is switched off.
+
+A manifest is looked at before anything of it is read: so a package whose plugins are switched off is not imported, and
+no expression is compiled. What is switched off is refused with the gate that does it; the rest of such a policy is not
+judged. A policy that is based on another finds that its base is not valid.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from berth.engine.registry import OWN_PLUGINS, PLUGINS
+from berth.policy.entries import LIST_OF
+from berth.policy.records import Mode, Problem
+
+OFF = "is switched off by the feature gate {gate}: leave it out, or start Berth with --feature-gates {gate}=true"
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Whether policies may have expressions, name plugins of installed packages, and be in mode Shadow."""
+
+    expressions: bool = True
+    python_plugins: bool = True
+    shadow_policies: bool = True
+
+    def refusals(self, manifest: Mapping[str, object]) -> list[Problem]:
+        """What the manifest needs of that which is off."""
+        spec = manifest.get("spec")
+        if self == ALL or not isinstance(spec, Mapping):
+            return []
+        problems = []
+        if not self.shadow_policies and spec.get("mode") == Mode.SHADOW:
+            problems.append(Problem("spec.mode", f"Shadow {OFF.format(gate='ShadowPolicies')}"))
+        for where, entry in _entries(spec):
+            if not self.expressions and entry.get("expression") is not None:
+                problems.append(Problem(f"{where}.expression", f"an expression {OFF.format(gate='Expressions')}"))
+            for field in ("plugin", "name"):
+                name = entry.get(field)
+                if not self.python_plugins and isinstance(name, str) and name in PLUGINS and name not in OWN_PLUGINS:
+                    text = f"{name}, which an installed package brings, {OFF.format(gate='PythonPlugins')}"
+                    problems.append(Problem(f"{where}.{field}", text))
+        return problems
+
+
+ALL = Features()
+
+
+def _entries(spec: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    for key in LIST_OF.values():
+        listed = spec.get(key)
+        for index, entry in enumerate(listed if isinstance(listed, list) else ()):
+            if isinstance(entry, Mapping):
+                yield f"spec.{key}[{index}]", entry

@@ -1,0 +1,127 @@
+"""What the operator would say of policies that are not applied yet, all of them together.
+
+They are put on a shelf of the operator's own, so that what is found is what it finds: a policy may be based on another
+one of them, in whichever file and order they are. Besides errors there are warnings, of policies that get into each
+other's way.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from berth.policy.compile import load_policy
+from berth.policy.contest import Contest
+from berth.policy.reading import is_object_name
+from berth.policy.records import Mode, PolicyError, Problem
+from berth.policy.schema import API_VERSION, KIND
+from berth.policy.shelf import Page, Shelf, identity_of
+from berth.policy.wording import list_names, show
+
+LISTS = ("List", "SchedulingPolicyList")  # as kubectl prints several policies
+
+Severity = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a policy, in a file; or, with severity "ok", that there is no error in it."""
+
+    file: str
+    policy: str
+    field: str
+    severity: Severity
+    message: str
+
+    def __str__(self) -> str:
+        where = ": ".join(part for part in (self.file, self.policy, self.field) if part)
+        kind = "warning: " if self.severity == "warning" else ""
+        return f"{where}: {kind}{self.message or 'ok'}"
+
+
+def lint(documents: Iterable[tuple[str, object]]) -> list[Finding]:
+    """Everything there is to say of the documents, each with the name of the file that it is in; never raises."""
+    listed = list(documents)
+    shelf = Shelf()
+    files: dict[str, str] = {}
+    for file, document in listed:
+        name = identity_of(document)[0] if isinstance(document, Mapping) else ""
+        if isinstance(document, Mapping) and name and name not in files:
+            files[name] = file
+            shelf.observe(document)
+    contest = _contest(shelf)
+    told: set[str] = set()
+    findings: list[Finding] = []
+    for file, document in listed:
+        findings += _lint_document(file, document, shelf, contest, files, told)
+    return findings
+
+
+def _lint_document(
+    file: str, document: object, shelf: Shelf, contest: Contest, files: Mapping[str, str], told: set[str]
+) -> Iterator[Finding]:
+    if not isinstance(document, Mapping):
+        yield Finding(file, "", "", "error", "is not an object; a policy begins with apiVersion and kind")
+        return
+    name = identity_of(document)[0]
+    problems = list(_check_head(document, name))
+    if name in told:
+        problems.append(Problem("metadata.name", f"there is a policy {name} already, in {files[name]}"))
+    elif name:
+        told.add(name)
+        problems += _problems(shelf.pages[name], shelf)
+    else:
+        problems += _problems_of_unnamed(document)
+    for problem in problems:
+        yield Finding(file, name, problem.field, "error", problem.message)
+    if not problems:
+        yield Finding(file, name, "", "ok", "")
+        for message in _warnings(name, contest):
+            yield Finding(file, name, "", "warning", message)
+
+
+def _check_head(document: Mapping[str, object], name: str) -> Iterator[Problem]:
+    """What the API server asks of a manifest, and the operator, who has it from there, need not."""
+    for field, ours in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if document.get(field) is None:
+            yield Problem(field, f"is required: {ours}")
+    if name and not is_object_name(name):
+        yield Problem(
+            "metadata.name", f'{show(name)} is not the name of an object: lower-case letters, digits, "-", "."'
+        )
+
+
+def _problems(page: Page, shelf: Shelf) -> Iterator[Problem]:
+    for problem in page.problems:
+        if problem.field == "spec.base" and page.base is not None and page.base not in shelf.pages:
+            message = f"no policy {page.base} among the files: lint the file that it is in along with this one"
+            yield Problem(problem.field, message)
+        else:
+            yield problem
+
+
+def _problems_of_unnamed(document: Mapping[str, object]) -> tuple[Problem, ...]:
+    try:
+        load_policy(document)
+    except PolicyError as error:
+        return error.problems
+    return ()
+
+
+def _contest(shelf: Shelf) -> Contest:
+    contest = Contest()
+    for page in shelf.pages.values():
+        if page.last_good is not None and page.mode is Mode.ACTIVE:
+            contest.enter(page.last_good.policy)
+    return contest
+
+
+def _warnings(name: str, contest: Contest) -> Iterator[str]:
+    superseder = contest.superseder(name)
+    others = [rival for rival in contest.rivals(name) if rival != superseder]
+    if superseder is not None:
+        yield f"never decides: {superseder} comes first for every pod that it matches"
+    if others:
+        yield (
+            f"some pods may match {list_names(others)} as well, of the same rank: then the first by name decides; "
+            "more selectors, or more requirements in them, come first"
+        )

@@ -1,0 +1,206 @@
+"""What the loop measures of itself, for metrics under kube-scheduler's names: attempts, how long they take, and how
+long pods wait.
+
+    attempt ----------------------------------------------------> ended: the result and how long it took
+       |  one in ten: a stopwatch                                   |
+       +---> PreFilter, Filter, Score, PostFilter, Reserve, ...     +--> bound: attempts, time since it was queued
+
+A histogram is a list of counts: observing is a search among a dozen bounds and two additions. Extension points are
+measured for one attempt in ten, as a clock read at every step of every attempt would be felt.
+
+Labels are bounded. The `profile` is the pod's scheduler name: the first so many that are seen have series of their own,
+whatever comes after them counts as one (`Names`).
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from berth.scheduler.ports import Clock
+
+MOST_PROFILES: Final = 50
+SAMPLED: Final = 10  # attempts, of which one is measured point by point
+MOST_ATTEMPTS: Final = 15  # those that need more are told apart no further
+OTHERS: Final = "(others)"
+SUCCESS: Final = "Success"
+UNSCHEDULABLE: Final = "Unschedulable"
+ERROR: Final = "Error"
+WAIT: Final = "Wait"
+
+Status = Callable[[BaseException | None], str]
+
+
+def doubling(first: float, count: int) -> tuple[float, ...]:
+    """So many bounds, each twice the one before."""
+    return tuple(first * 2**power for power in range(count))
+
+
+# kube-scheduler's, so that its dashboards fit.
+ATTEMPT_SECONDS: Final = doubling(0.001, 15)
+WAIT_SECONDS: Final = doubling(0.01, 20)
+POINT_SECONDS: Final = doubling(0.0001, 12)
+ATTEMPTS: Final = doubling(1, 5)
+
+
+class Histogram:
+    """How often a value fell between two bounds."""
+
+    __slots__ = ("_bounds", "_counts", "_sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    @property
+    def count(self) -> int:
+        return sum(self._counts)
+
+    def statistics(self) -> dict[str, Any]:
+        """`buckets`: for each bound how many values were not above it."""
+        buckets, total = {}, 0
+        for bound, count in zip(self._bounds, self._counts, strict=False):
+            total += count
+            buckets[bound] = total
+        return {"buckets": buckets, "count": total + self._counts[-1], "sum": self._sum}
+
+
+class Names:
+    """The names that may be labels: the first so many; all others are one."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: dict[str, str] = {}
+
+    def of(self, name: str) -> str:
+        """The name, while there is room for it; it stays from then on."""
+        known = self._known.get(name)
+        if known is not None:
+            return known
+        if len(self._known) >= self._most:
+            return OTHERS
+        return self._known.setdefault(name, name)
+
+    def keep(self, names: Iterable[str]) -> dict[str, str]:
+        """Every one of these with its label; those that are gone make room for new ones."""
+        there = sorted(names)
+        gone = self._known.keys() - there
+        for name in gone:
+            del self._known[name]
+        return {name: self.of(name) for name in there}
+
+
+class Stopwatch:
+    """Laps of one attempt, from its beginning on: each call ends a lap, under the name of the point that it was."""
+
+    __slots__ = ("_last", "_measures", "_profile")
+
+    def __init__(self, measures: "Measures", profile: str, now: float) -> None:
+        self._measures = measures
+        self._profile = profile
+        self._last = now
+
+    def __call__(self, point: str, status: str = SUCCESS) -> None:
+        now = self._measures.now()
+        self._measures.point(self._profile, point, status, now - self._last)
+        self._last = now
+
+    def skip(self) -> None:
+        """What was done since the last lap belongs to none."""
+        self._last = self._measures.now()
+
+
+def outcome(error: BaseException | None) -> str:
+    """The status of a point that ended so."""
+    return SUCCESS if error is None else ERROR
+
+
+@contextmanager
+def timed(stopwatch: Stopwatch | None, point: str, status: Status = outcome) -> Iterator[None]:
+    """Measure the block as this point, if the attempt is measured; `status` says how it ended, given its exception."""
+    if stopwatch is None:
+        yield
+        return
+    stopwatch.skip()
+    try:
+        yield
+    except BaseException as error:
+        stopwatch(point, status(error))
+        raise
+    stopwatch(point, status(None))
+
+
+class Measures:
+    """Counts and histograms by label."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.now = clock.now
+        self.profiles = Names(MOST_PROFILES)
+        self._turn = -1
+        self._attempts: dict[tuple[str, str], Histogram] = {}
+        self._points: dict[tuple[str, str, str], Histogram] = {}
+        self._waits: dict[int, Histogram] = {}
+        self._needed = Histogram(ATTEMPTS)
+
+    def stopwatch(self, scheduler_name: str) -> Stopwatch | None:
+        """For one attempt in ten."""
+        self._turn = (self._turn + 1) % SAMPLED
+        return None if self._turn else Stopwatch(self, self.profiles.of(scheduler_name), self.now())
+
+    def point(self, profile: str, point: str, status: str, seconds: float) -> None:
+        """An extension point took so long."""
+        histogram = self._points.get((profile, point, status))
+        if histogram is None:
+            histogram = self._points[profile, point, status] = Histogram(POINT_SECONDS)
+        histogram.observe(seconds)
+
+    def ended(self, scheduler_name: str, result: str, began: float) -> None:
+        """An attempt that began then has come to its end: scheduled (the pod is bound), unschedulable or error."""
+        self._observe(scheduler_name, result, self.now() - began)
+
+    def scheduled(self, scheduler_name: str, began: float, attempts: int, queued: float) -> None:
+        """The pod is bound, after so many attempts; it was first to be tried then."""
+        now = self.now()
+        self._observe(scheduler_name, "scheduled", now - began)
+        self._needed.observe(attempts)
+        told_apart = min(attempts, MOST_ATTEMPTS)
+        histogram = self._waits.get(told_apart)
+        if histogram is None:
+            histogram = self._waits[told_apart] = Histogram(WAIT_SECONDS)
+        histogram.observe(now - queued)
+
+    def _observe(self, scheduler_name: str, result: str, seconds: float) -> None:
+        histogram = self._attempts.get((scheduler_name, result))
+        if histogram is None:  # new, or one of the others
+            key = self.profiles.of(scheduler_name), result
+            histogram = self._attempts.get(key)
+            if histogram is None:
+                histogram = self._attempts[key] = Histogram(ATTEMPT_SECONDS)
+        histogram.observe(seconds)
+
+    @property
+    def results(self) -> dict[str, int]:
+        """How many attempts ended so."""
+        counts: Counter[str] = Counter()
+        for (_, result), histogram in self._attempts.items():
+            counts[result] += histogram.count
+        return dict(counts)
+
+    def statistics(self) -> Mapping[str, Any]:
+        """Histograms by their labels: lists of (labels, histogram)."""
+        return {
+            "attempt_seconds": [(key, one.statistics()) for key, one in self._attempts.items()],
+            "point_seconds": [(key, one.statistics()) for key, one in self._points.items()],
+            "wait_seconds": [((_label(key),), one.statistics()) for key, one in self._waits.items()],
+            "attempts_needed": self._needed.statistics(),
+        }
+
+
+def _label(attempts: int) -> str:
+    return str(attempts) if attempts < MOST_ATTEMPTS else f"{MOST_ATTEMPTS}+"

@@ -1,0 +1,61 @@
+"""Whom nodes are being made free for: decided in memory at once, written into the API soon.
+
+Pods of other schedulers are theirs: what they wait for counts, and is never taken from them.
+"""
+
+from functools import partial
+
+from berth.model import Pod
+from berth.policy.book import PolicyBook
+from berth.scheduler.cache import Cache
+from berth.scheduler.changes import pod_left
+from berth.scheduler.faults import Faults
+from berth.scheduler.ports import Cluster
+from berth.scheduler.queue import Queue
+
+
+class Nominator:
+    """What becomes of nominations, and who has to know of it."""
+
+    def __init__(self, cache: Cache, queue: Queue, policies: PolicyBook, cluster: Cluster, faults: Faults) -> None:
+        self._cache = cache
+        self._state = cache.state
+        self._queue = queue
+        self._policies = policies
+        self._cluster = cluster
+        self._faults = faults
+
+    def nominate(self, pod: Pod, node_name: str) -> None:
+        """In memory at once, and in the API soon."""
+        if pod.nominated_node_name == node_name:
+            return
+        number = self._cache.nominate(pod.uid, node_name)
+        if number is None:
+            return
+        if pod.nominated_node_name:  # what was kept for it there is free for others, wherever it waits now
+            self._queue.wake(pod_left(pod, pod.nominated_node_name))
+        try:
+            self._cluster.nominate(pod, node_name, partial(self._cache.nomination_written, pod.uid, number))
+        except Exception as error:
+            self._faults.note("nominating", pod, error)
+
+    def withdraw(self, pod: Pod) -> None:
+        """The node that the pod waited for is free for others."""
+        if pod.nominated_node_name:
+            self.nominate(pod, "")
+
+    def take_over(self, pod: Pod, node_name: str) -> None:
+        """The pods of lower priority that wait for the node look for another one; but for other schedulers' pods."""
+        for other in list(self._state.nominated.get(node_name, {}).values()):
+            if other.priority < pod.priority and self._policies.serves(other.scheduler_name):
+                self.nominate(other, "")
+                self._queue.wake_pod(other.uid)
+
+    def look_at_node(self, name: str) -> None:
+        """The cluster spoke of the node: if it is gone, nobody of ours waits for it any more (#95752)."""
+        if name not in self._state.nominated or self._state.table.node(name) is not None:
+            return
+        for pod in list(self._state.nominated[name].values()):
+            if self._policies.serves(pod.scheduler_name):
+                self.nominate(pod, "")
+                self._queue.wake_pod(pod.uid)

@@ -1,0 +1,144 @@
+"""Policies in Shadow mode: what they would have made of the pods that the active ones decide on.
+
+    Cycle --saw(pod, verdict)--> backlog --one at a time, in between--> the shadow's verdict --> Usage
+
+A shadow binds nothing, asks no extender and is never waited for. A pod is judged soon after its decision, on the
+cluster as it is then, with the pod itself taken off the node that it was given. After every judgement so much time
+passes that shadows take no more than a fifth of it; where the backlog is full, or the pod has gone its way, it is
+counted as skipped. Which pods are judged, where it is not all of them, hangs on their UIDs: a pod that is tried again
+is judged again or never, and counted again only when the answer is another.
+
+The node that was taken counts as the same choice if it is among those that the shadow's tie-break would have chosen
+from: chance is no difference.
+"""
+
+import asyncio
+import zlib
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+
+from berth.engine.pipeline import Diagnosis, Placement, moved
+from berth.engine.plugin import PluginFailed, Query
+from berth.model import Pod
+from berth.policy.book import PolicyBook
+from berth.policy.compile import ActivePolicy
+from berth.policy.usage import ShadowExample, ShadowOutcome
+from berth.scheduler.cache import Cache
+from berth.scheduler.faults import Faults
+from berth.scheduler.ports import Clock
+
+BACKLOG = 1000
+REMEMBERED = 10_000
+REST = 4.0  # times as long as a judgement took
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A pod, who is to judge it, and what the active policy said."""
+
+    pod: Pod
+    shadow: ActivePolicy
+    verdict: Placement | Diagnosis
+
+    @property
+    def node(self) -> str:
+        return self.verdict.node if isinstance(self.verdict, Placement) else ""
+
+
+class Shadows:
+    """The pods that shadows have still to judge."""
+
+    def __init__(self, *, policies: PolicyBook, cache: Cache, clock: Clock, faults: Faults) -> None:
+        self._policies = policies
+        self._cache = cache
+        self._clock = clock
+        self._faults = faults
+        self._backlog: deque[_Seen] = deque()
+        self._signal = asyncio.Event()
+        self._counted: OrderedDict[tuple[str, str], tuple[int, ShadowOutcome]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._backlog)
+
+    def saw(self, pod: Pod, verdict: Placement | Diagnosis) -> None:
+        """The active policy has said this of the pod; returns at once."""
+        for shadow in self._policies.shadows(pod, self._cache.namespace_labels(pod.namespace)):
+            if zlib.crc32(pod.uid.encode()) % 100 >= shadow.policy.shadow_percentage:
+                continue
+            if len(self._backlog) >= BACKLOG:
+                self._policies.usage.shadowed(shadow, ShadowOutcome.SKIPPED, None)
+                continue
+            self._backlog.append(_Seen(pod, shadow, verdict))
+            self._signal.set()
+
+    async def run(self) -> None:
+        """Judge what comes, for ever."""
+        while True:
+            while self._backlog:
+                began = self._clock.now()
+                self._judge(self._backlog.popleft())
+                await self._clock.sleep(REST * (self._clock.now() - began))
+            self._signal.clear()
+            await self._signal.wait()
+
+    def _judge(self, seen: _Seen) -> None:
+        usage, pod = self._policies.usage, seen.pod
+        try:
+            found = self._look(seen)
+        except PluginFailed as failure:
+            usage.failed(seen.shadow, f"plugin {failure.plugin}", failure.problem)
+            found = None
+        except Exception as error:
+            self._faults.note("shadowing", pod, error, policy=seen.shadow.policy.name)
+            found = None
+        if found is None:
+            usage.shadowed(seen.shadow, ShadowOutcome.SKIPPED, None)
+            return
+        outcome = _outcome(seen, found)
+        if self._is_news(seen, outcome):
+            usage.shadowed(seen.shadow, outcome, self._example(seen, found, outcome))
+
+    def _look(self, seen: _Seen) -> list[str] | Diagnosis | None:
+        """The nodes that the shadow would take one of, or why it takes none.
+
+        None: the pod is not where it was, or the shadow not in force any more, so that its answer is nobody's.
+        """
+        state, pod = self._cache.state, seen.pod
+        if seen.shadow not in self._policies.in_force():
+            return None
+        is_there = pod.uid in state.table.pods_on(seen.node) if seen.node else pod.uid in self._cache.pending
+        if not is_there:
+            return None
+        query = Query(pod, state.table)
+        taken = [(state.table.pods_on(seen.node)[pod.uid], seen.node)] if seen.node else []
+        with moved(query, state.table, remove=taken):
+            return seen.shadow.pipeline.choices(query, state)
+
+    def _is_news(self, seen: _Seen, outcome: ShadowOutcome) -> bool:
+        """Whether this pod has not had this outcome from this generation of the policy already."""
+        policy = seen.shadow.policy
+        key, now = (policy.uid, seen.pod.uid), (policy.generation, outcome)
+        before = self._counted.pop(key, None)
+        self._counted[key] = now
+        if len(self._counted) > REMEMBERED:
+            self._counted.popitem(last=False)
+        return before != now
+
+    def _example(self, seen: _Seen, found: list[str] | Diagnosis, outcome: ShadowOutcome) -> ShadowExample | None:
+        if outcome is ShadowOutcome.SAME:
+            return None
+        return ShadowExample(
+            pod=f"{seen.pod.namespace}/{seen.pod.name}",
+            active=seen.node,
+            shadow="" if isinstance(found, Diagnosis) else found[0],
+            message=found.message if isinstance(found, Diagnosis) else "",
+            time=self._clock.wall(),
+        )
+
+
+def _outcome(seen: _Seen, found: list[str] | Diagnosis) -> ShadowOutcome:
+    if isinstance(found, Diagnosis):
+        return ShadowOutcome.UNPLACED if seen.node else ShadowOutcome.SAME
+    if not seen.node:
+        return ShadowOutcome.GAINED
+    return ShadowOutcome.SAME if seen.node in found else ShadowOutcome.DIFFERENT

@@ -1,0 +1,175 @@
+"""What there is to see under which path, and who may see it.
+
+    /livez /healthz /readyz [?verbose]       anybody
+    /metrics                                 whoever has the right; over plain HTTP on loopback, anybody there
+    /configz                                 whoever has the right, as for everything below
+    /log-level                               GET shows it, PUT changes it
+    /debug/cache /debug/queue                only where they are switched on
+
+A request for anything else is asked for a token first, like those that exist, so that nobody without one can tell which
+do. Health is judged in this thread; everything else is read in the scheduler's loop, over the bridge, and what is long
+is read a few lines at a time, so that decisions are made in between.
+"""
+
+import itertools
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from berth.scheduler.access import User
+from berth.serving import logs
+from berth.serving.answers import plain, raw, stream
+from berth.serving.bridge import Bridge, Stuck
+from berth.serving.gate import Gate, Refusal
+from berth.serving.health import Alarm, Readiness, liveness, liveness_text
+from berth.serving.metrics import Statistics, render
+
+METRICS_TYPE = "text/plain; version=0.0.4"
+JSON_TYPE = "application/json"
+LIVENESS = ("/livez", "/healthz")
+READINESS = "/readyz"
+HEALTH_METHODS = ("GET", "HEAD")
+LINES_AT_ONCE = 50
+UNANSWERED = "the scheduler's event loop does not answer"
+
+Page = Callable[[web.BaseRequest, User], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is shown. `alarms` are asked in the serving thread, everything else in the scheduler's loop."""
+
+    readiness: Callable[[], Readiness]
+    statistics: Statistics
+    configuration: Callable[[], Mapping[str, Any]]
+    cache_lines: Callable[[], Iterator[str]]
+    queue_lines: Callable[[], Iterator[str]]
+    alarms: Mapping[str, Alarm]
+
+
+class Pages:
+    """Answers requests; lives in the serving loop."""
+
+    def __init__(self, subject: Subject, gate: Gate, bridge: Bridge, *, debug: bool) -> None:
+        self._subject = subject
+        self._gate = gate
+        self._bridge = bridge
+        self._pages: dict[str, dict[str, Page]] = {
+            "/metrics": {"GET": self._metrics},
+            "/configz": {"GET": self._configz},
+            "/log-level": {"GET": self._log_level, "PUT": self._set_log_level},
+        }
+        if debug:
+            self._pages["/debug/cache"] = {"GET": self._cache}
+            self._pages["/debug/queue"] = {"GET": self._queue}
+
+    async def answer_anybody(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Over HTTPS."""
+        return await self._answer(request, open_path="")
+
+    async def answer_neighbour(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Over plain HTTP, on the loopback interface, where the figures are for whoever develops or debugs here."""
+        return await self._answer(request, open_path="/metrics")
+
+    async def _answer(self, request: web.BaseRequest, open_path: str) -> web.StreamResponse:
+        path, method = request.path, request.method
+        try:
+            if path in LIVENESS or path == READINESS:
+                return await self._health(request)
+            if path == open_path and method == "GET":
+                return await self._metrics(request, ANYBODY)
+            user = await self._gate.admit(request.headers.get("Authorization", ""), method.lower(), path)
+            if isinstance(user, Refusal):
+                return _refuse(user)
+            page = self._pages.get(path)
+            if page is None:
+                return plain(404, "there is nothing here")
+            if method not in page:
+                return _not_allowed(page)
+            return await page[method](request, user)
+        except Stuck:
+            return plain(503, UNANSWERED)
+
+    # --- health ------------------------------------------------------------------------------------------------------
+
+    async def _health(self, request: web.BaseRequest) -> web.Response:
+        if request.method not in HEALTH_METHODS:
+            return _not_allowed(HEALTH_METHODS)
+        verbose = "verbose" in request.query
+        if request.path in LIVENESS:
+            return self._liveness(request.path, verbose=verbose)
+        try:
+            readiness = await self._bridge.call(self._subject.readiness)
+        except Stuck:
+            return plain(503, f"[-]loop failed: {UNANSWERED}\nreadyz check failed\n")
+        return plain(200 if readiness.is_ready else 503, readiness.text(verbose=verbose))
+
+    def _liveness(self, path: str, *, verbose: bool) -> web.Response:
+        findings = liveness(self._subject.alarms)
+        passed = all(finding.problem is None for finding in findings.values())
+        return plain(200 if passed else 500, liveness_text(path, findings, verbose=verbose))
+
+    # --- for those who have the right --------------------------------------------------------------------------------
+
+    async def _metrics(self, _: web.BaseRequest, user: User) -> web.Response:
+        return raw(await self._bridge.call(lambda: render(self._subject.statistics)), METRICS_TYPE)
+
+    async def _configz(self, _: web.BaseRequest, user: User) -> web.Response:
+        configuration = await self._bridge.call(self._subject.configuration)
+        return raw(orjson.dumps(configuration, option=orjson.OPT_INDENT_2), JSON_TYPE)
+
+    async def _log_level(self, _: web.BaseRequest, user: User) -> web.Response:
+        return plain(200, logs.get_level() + "\n")
+
+    async def _set_log_level(self, request: web.BaseRequest, user: User) -> web.Response:
+        try:
+            wanted = (await request.read()).decode(errors="replace").strip().lower()
+        except web.HTTPRequestEntityTooLarge:
+            wanted = ""
+        if wanted not in logs.LEVELS:
+            return plain(400, f"send one of {', '.join(logs.LEVELS)}")
+        logs.change_level(wanted, user.name)
+        return plain(200, wanted + "\n")
+
+    async def _cache(self, request: web.BaseRequest, user: User) -> web.StreamResponse:
+        return await self._stream(request, self._subject.cache_lines)
+
+    async def _queue(self, request: web.BaseRequest, user: User) -> web.StreamResponse:
+        return await self._stream(request, self._subject.queue_lines)
+
+    async def _stream(self, request: web.BaseRequest, begin: Callable[[], Iterator[str]]) -> web.StreamResponse:
+        lines = await self._bridge.call(begin)
+
+        def read_some() -> list[str]:
+            return list(itertools.islice(lines, LINES_AT_ONCE))
+
+        some = await self._bridge.call(read_some)
+        response = stream()
+        await response.prepare(request)
+        while some:
+            await response.write("".join(line + "\n" for line in some).encode(errors="replace"))
+            some = await self._read_on(read_some)
+        await response.write_eof()
+        return response
+
+    async def _read_on(self, read_some: Callable[[], list[str]]) -> list[str]:
+        """An answer that has begun can only be cut: whoever reads it must not take half of it for the whole."""
+        try:
+            return await self._bridge.call(read_some)
+        except Exception as error:
+            raise ConnectionError(f"the rest cannot be read: {error!r}") from error
+
+
+ANYBODY = User("anybody on this host")
+
+
+def _refuse(refusal: Refusal) -> web.Response:
+    headers = {"WWW-Authenticate": 'Bearer realm="berth"'} if refusal.status == 401 else None
+    return plain(refusal.status, refusal.text, headers)
+
+
+def _not_allowed(methods: Mapping[str, Any] | tuple[str, ...]) -> web.Response:
+    return plain(405, "this is not done here", {"Allow": ", ".join(methods)})

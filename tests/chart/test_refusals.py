@@ -1,0 +1,76 @@
+"""Values that make no sense are refused, in words that name them."""
+
+from __future__ import annotations
+
+import pytest
+
+from chart.rendering import HelmFailed, Values, render
+
+REFUSALS: dict[str, tuple[Values, str]] = {
+    "a value that there is not": ({"replicas": 3}, "Additional property replicas is not allowed"),
+    "a value deep down": ({"metrics": {"service": {"prot": 1}}}, "metrics.service: Additional property prot"),
+    "a text for a number": ({"replicaCount": "three"}, "replicaCount: Invalid type"),
+    "fewer than none": ({"replicaCount": -1}, "replicaCount: Must be greater than or equal to 0"),
+    "an unknown pull policy": ({"image": {"pullPolicy": "Sometimes"}}, "image.pullPolicy must be one of"),
+    "a digest that is none": ({"image": {"digest": "sha256:1"}}, "image.digest: Does not match pattern"),
+    "no image": ({"image": {"repository": ""}}, "image.repository: String length must be greater"),
+    "a tag in the repository's digest": ({"image": {"repository": "a@sha256:1"}}, "image.repository: Does not match"),
+    "a lifetime that no renewal keeps": ({"leaderElection": {"lifetimeSeconds": 1}}, "leaderElection.lifetimeSeconds"),
+    "a name that is none": ({"leaderElection": {"peeringName": "Berth!"}}, "leaderElection.peeringName: Does not"),
+    "an unknown level": ({"config": {"logLevel": "loud"}}, "config.logLevel must be one of"),
+    "a setting of the process that the chart sets": (
+        {"config": {"httpsAddress": ":1"}},
+        "config: Additional property httpsAddress is not allowed",
+    ),
+    "a census of every instant": ({"config": {"censusSeconds": 0}}, "config.censusSeconds: Must be greater than"),
+    "a gate that is no switch": ({"config": {"featureGates": {"A": "yes"}}}, "config.featureGates.A: Invalid type"),
+    "a port that needs root": ({"https": {"port": 443}}, "https.port: Must be greater than or equal to 1024"),
+    "a host that is no address": ({"https": {"bindAddress": "localhost"}}, "https.bindAddress: Does not match"),
+    "a policy for nobody": ({"policies": {"a": {}}}, "policies.a: schedulerName is required"),
+    "a policy that no object can be called": ({"policies": {"A_b": {"schedulerName": "x"}}}, 'name of "A_b"'),
+    "a right to everything": (
+        {"rbac": {"extraRules": [{"apiGroups": ["*"], "resources": ["pods"], "verbs": ["get"]}]}},
+        "rbac.extraRules.0.apiGroups.0: Does not match",
+    ),
+    "a rule without verbs": ({"rbac": {"extraRules": [{}]}}, "rbac.extraRules.0: verbs is required"),
+    "an end too soon for binds and events": (
+        {"terminationGracePeriodSeconds": 30},
+        "terminationGracePeriodSeconds: Must be greater than or equal to 33",
+    ),
+    "a reader without a namespace": ({"metrics": {"readers": [{"name": "p"}]}}, "metrics.readers.0: namespace"),
+    "an interval without a unit": (
+        {"metrics": {"serviceMonitor": {"interval": "30"}}},
+        "metrics.serviceMonitor.interval: Does not match",
+    ),
+    "a spreading without a skew": ({"topologySpreadConstraints": [{}]}, "topologySpreadConstraints.0: maxSkew"),
+    "a budget in words": ({"podDisruptionBudget": {"maxUnavailable": "one"}}, "podDisruptionBudget.maxUnavailable"),
+    # What a schema cannot say, the templates do.
+    "replicas without an election": (
+        {"leaderElection": {"enabled": False}},
+        "replicaCount: more than one replica needs leaderElection.enabled",
+    ),
+    "an account that nobody makes or names": ({"serviceAccount": {"create": False}}, "serviceAccount.name: name the"),
+    "preemption without its right": (
+        {"rbac": {"preemption": False}, "policies": {"a": {"schedulerName": "x", "preemption": {"enabled": True}}}},
+        "policies.a.preemption.enabled: needs the right to delete pods",
+    ),
+    "two policies of one name": (
+        {"defaultPolicy": {"enabled": True, "name": "a"}, "policies": {"a": {"schedulerName": "x"}}},
+        "policies.a: defaultPolicy has the same name",
+    ),
+    "a monitor of a service that is not made": (
+        {"metrics": {"service": {"enabled": False}, "serviceMonitor": {"enabled": True}}},
+        "metrics.serviceMonitor.enabled: needs the Service",
+    ),
+    "an alert that there is not": (
+        {"metrics": {"prometheusRule": {"enabled": True, "disabled": ["BerthMoody"]}}},
+        "metrics.prometheusRule.disabled: there is no alert BerthMoody; there are BerthDown",
+    ),
+}
+
+
+@pytest.mark.parametrize(("values", "words"), REFUSALS.values(), ids=REFUSALS)
+def test_the_refusal_names_the_value(values: Values, words: str) -> None:
+    with pytest.raises(HelmFailed) as refusal:
+        render(values)
+    assert words in str(refusal.value)

@@ -1,0 +1,86 @@
+"""The rights that the chart grants: each with its reason, none too wide, and the same as the documentation says.
+
+That every one of them is used, and that nothing else is asked for, shows on a real API server (test_rights_used.py).
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from chart.rendering import CHART, ROOT, Values, render, rights
+from chart.value_sets import EVERYTHING, MINIMAL, VALUE_SETS, WITHOUT_RIGHTS
+
+PREEMPTION = {("delete", "", "pods")}
+VOLUMES = {("patch", "", "persistentvolumeclaims"), ("patch", "", "persistentvolumes")}
+PEERING = {(verb, "kopf.dev", "clusterkopfpeerings") for verb in ("get", "list", "watch", "patch")}
+
+
+@pytest.mark.parametrize("values", [each for name, each in VALUE_SETS.items() if name != "minimal"])
+def test_no_right_is_to_everything_or_to_secrets(values: Values) -> None:
+    for rule in render(values).rules:
+        assert set(rule) <= {"apiGroups", "resources", "resourceNames", "verbs"}
+        words = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+        assert not [word for word in words if "*" in word]
+        assert not {"secrets", "configmaps"} & set(rule["resources"])
+        assert not {"escalate", "bind", "impersonate", "deletecollection", "update"} & set(rule["verbs"])
+
+
+def test_no_right_is_granted_twice() -> None:
+    rules = render().rules
+    assert len(rights(rules)) == sum(len(r["verbs"]) * len(r["apiGroups"]) * len(r["resources"]) for r in rules)
+
+
+def test_every_rule_says_what_it_is_for() -> None:
+    lines = (CHART / "templates" / "clusterrole.yaml").read_text().splitlines()
+    rules = [number for number, line in enumerate(lines) if line.startswith("- apiGroups:")]
+
+    assert len(rules) > 10
+    assert [lines[number] for number in rules if not lines[number - 1].startswith("# ")] == []
+
+
+def test_preemption_and_volumes_have_their_rights_only_when_they_are_on() -> None:
+    assert rights(render().rules) - rights(render(WITHOUT_RIGHTS).rules) == PREEMPTION | VOLUMES
+    only = {"rbac": {"preemption": False}}
+    assert rights(render().rules) - rights(render(only).rules) == PREEMPTION
+
+
+def test_a_lone_replica_has_no_right_to_meet_others() -> None:
+    alone = {"replicaCount": 1, "leaderElection": {"enabled": False}}
+    assert rights(render().rules) - rights(render(alone).rules) == PEERING
+
+
+def test_replicas_write_to_their_own_peering_object_only() -> None:
+    for values, name in (({}, "berth"), (EVERYTHING, "berth-blue")):
+        rules = [rule for rule in render(values).rules if rule["apiGroups"] == ["kopf.dev"]]
+        assert [rule["resourceNames"] for rule in rules if "patch" in rule["verbs"]] == [[name]]
+
+
+def test_berth_may_make_the_peering_object_where_the_chart_does_not() -> None:
+    right = ("create", "kopf.dev", "clusterkopfpeerings")
+    assert right not in rights(render().rules)
+    assert "ClusterKopfPeering" in render().kinds()
+
+    by_berth = render({"leaderElection": {"createPeering": False}})
+    assert right in rights(by_berth.rules)
+    assert "ClusterKopfPeering" not in by_berth.kinds()
+
+
+def test_rights_of_your_own_are_added() -> None:
+    assert EVERYTHING["rbac"]["extraRules"][0] in render(EVERYTHING).rules
+
+
+def test_rights_can_be_left_to_others() -> None:
+    assert not {"ClusterRole", "ClusterRoleBinding"} & render(MINIMAL).kinds()
+
+
+def test_the_documentation_lists_the_same_rights() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    section = page.partition("## What it needs to be allowed")[2].partition("\n## ")[0]
+    documented = set()
+    for group, resources, verbs in re.findall(r"^\| ([a-z0-9.]+) \| ([^|]+) \| ([^|]+) \| ", section, re.MULTILINE):
+        for resource in resources.replace(", the one object only", "").split(", "):
+            documented |= {(verb, group.replace("core", ""), resource.strip()) for verb in verbs.strip().split(", ")}
+
+    assert documented == rights(render().rules)

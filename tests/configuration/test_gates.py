@@ -1,0 +1,129 @@
+"""Feature gates: each of them switches the thing, and what needs what is off is refused in words."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth.configuration.gates import DEFAULTS, GATES
+from berth.runtime import Options, Runtime
+from berth.scheduler.queue import Part
+from edge.server import Answer, Server, serving, until, write_kubeconfig
+from engine.packages import Site
+from policy.builders import make_policy
+from support.builders import make_node, make_pod
+
+NOTED = """
+    from pathlib import Path
+
+    from berth.engine.per_node import PerNode
+
+    Path({path!r}).touch()
+
+    class Noted(PerNode):
+        def fits(self, pod, node):
+            return True
+"""
+EXPRESSION = {"name": "mine", "expression": "true", "message": "no"}
+
+
+def make_runtime(tmp_path: Path, port: int = 1, **gates: bool) -> Runtime:
+    path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{port}")
+    switched = {**DEFAULTS, **gates}
+    return Runtime(Options(kubeconfig=str(path), https_address="", standalone=True, feature_gates=switched))
+
+
+def problems(runtime: Runtime, manifest: dict[str, Any]) -> str:
+    """What the status of the policy says against it; "" when it is taken."""
+    runtime.on_event("SchedulingPolicy", "ADDED", manifest)
+    status = runtime._book.statuses()[manifest["metadata"]["name"]]
+    (accepted,) = (one for one in status["conditions"] if one["type"] == "Accepted")  # type: ignore[attr-defined]
+    return "" if accepted["status"] == "True" else str(accepted["message"])
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = Site(tmp_path)
+    yield folder
+    folder.forget()
+
+
+def test_every_gate_has_a_test_here() -> None:
+    assert set(DEFAULTS) == {"Expressions", "PythonPlugins", "QueueingHints", "ShadowPolicies"}
+    assert all(gate.stage in ("ALPHA", "BETA") for gate in GATES)
+
+
+async def test_expressions(tmp_path: Path) -> None:
+    manifest = make_policy(predicates=[EXPRESSION])
+    assert problems(make_runtime(tmp_path), manifest) == ""
+    assert problems(make_runtime(tmp_path, Expressions=False), manifest) == (
+        "spec.predicates[0].expression: an expression is switched off by the feature gate Expressions: leave it out, "
+        "or start Berth with --feature-gates Expressions=true"
+    )
+
+
+async def test_an_edit_that_needs_what_is_off_leaves_the_last_good_generation_in_force(tmp_path: Path) -> None:
+    runtime = make_runtime(tmp_path, Expressions=False)
+    assert problems(runtime, make_policy()) == ""
+    scored = make_policy(generation=2, priorities=[{"name": "mine", "weight": 1, "expression": "1"}])
+    assert "spec.priorities[0].expression" in problems(runtime, scored)
+    assert runtime.statistics()["policies"]["generation"] == {"batch": 1}
+
+
+async def test_what_is_based_on_a_policy_that_is_refused_is_refused_too(tmp_path: Path) -> None:
+    runtime = make_runtime(tmp_path, Expressions=False)
+    assert problems(runtime, make_policy("common", schedulerName="c", predicates=[EXPRESSION]))
+    assert "there is no valid SchedulingPolicy common" in problems(runtime, make_policy(base="common"))
+
+
+async def test_shadow_policies(tmp_path: Path) -> None:
+    manifest = make_policy("canary", mode="Shadow")
+    assert problems(make_runtime(tmp_path), manifest) == ""
+    off = make_runtime(tmp_path, ShadowPolicies=False)
+    assert "spec.mode: Shadow is switched off by the feature gate ShadowPolicies" in problems(off, manifest)
+    assert off.statistics()["policies"]["generation"].keys() == {"(built-in)"}
+
+
+async def test_python_plugins(tmp_path: Path, site: Site) -> None:
+    noted = tmp_path / "imported"
+    site.install(NOTED.format(path=str(noted)), "Noted")
+    for entry in ({"name": "Noted"}, {"name": "n", "plugin": "Noted"}):
+        manifest = make_policy(predicates=[entry])
+        off = problems(make_runtime(tmp_path, PythonPlugins=False), manifest)
+        assert "Noted, which an installed package brings, is switched off by the feature gate PythonPlugins" in off
+        assert not noted.exists()
+    own = make_policy(predicates=[{"name": "NodeName"}, {"name": "PodFitsResources"}])
+    assert problems(make_runtime(tmp_path, PythonPlugins=False), own) == ""
+    assert problems(make_runtime(tmp_path), manifest) == ""
+    assert noted.exists()
+
+
+@pytest.mark.parametrize("hints", [True, False])
+async def test_queueing_hints(tmp_path: Path, hints: bool) -> None:
+    """A node that comes and is too small wakes a parked pod only where nobody asks whether it helps."""
+    async with serving() as server:
+        runtime = make_runtime(tmp_path, server.port, QueueingHints=hints)
+        prepare(server)
+        await runtime.start()
+        runtime.on_event("Node", None, make_node("a"))
+        await until(lambda: runtime.readiness().is_ready)
+        runtime.on_event("Pod", "ADDED", make_pod("big", cpu=99))
+        uid = make_pod("big")["metadata"]["uid"]
+        await until(lambda: runtime._queue.part_of(uid) is Part.UNSCHEDULABLE)
+        runtime.on_event("Node", "ADDED", make_node("b"))
+        assert (runtime._queue.part_of(uid) is Part.UNSCHEDULABLE) is hints
+        await runtime.stop()
+
+
+def prepare(server: Server) -> None:
+    server.answer("GET", "/api/v1/nodes", Answer(200, {"metadata": {}, "items": [make_node("a")]}))
+    server.answer("POST", "/apis/events.k8s.io/v1/namespaces/default/events", Answer(201))
+    server.answer("PATCH", "/api/v1/namespaces/default/pods/big/status", Answer())
+
+
+async def test_which_gates_are_on_is_counted(tmp_path: Path) -> None:
+    features = make_runtime(tmp_path, Expressions=False).statistics()["features"]
+    assert features["Expressions"] == ("BETA", False)
+    assert features["ShadowPolicies"] == ("ALPHA", True)

@@ -1,0 +1,117 @@
+"""The elector's settings, and a record that is kept while the main loop moves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from berth.cluster.credentials import Credentials, Source
+from berth.cluster.leadership import Leadership, Terms
+from berth.elector import BriefBackoffs, Elector, make_settings
+from berth.sim.resources import CRDS
+from berth.sim.server import SimServer
+from berth.sim.store import Store
+from control_plane.client import Client
+
+CRD = Path(__file__).parents[2] / "crds" / "clusterkopfpeerings.kopf.dev.yaml"
+PEERINGS = "/apis/kopf.dev/v1/clusterkopfpeerings"
+LIMIT_SECONDS = 30
+
+
+class World:
+    """An embedded cluster, and a main loop that a test lets stand still."""
+
+    def __init__(self, api: Client, kubeconfig: Path) -> None:
+        self.api = api
+        self.now = 0.0
+        self.leadership = Leadership(
+            "us", Terms(5), now=lambda: self.now, wall=lambda: datetime.now(UTC), random=Random(1)
+        )
+        self.lead: Any = SimpleNamespace(
+            leadership=self.leadership, peering=SimpleNamespace(name="berth"), beat_seconds=0.0
+        )
+        self.elector = Elector(self.lead, Credentials(Source(str(kubeconfig))), now=lambda: self.now)
+
+    async def records(self) -> dict[str, Any]:
+        found: dict[str, Any] = (await self.api.get(f"{PEERINGS}/berth")).get("status", {})
+        return found
+
+    async def until(self, there: bool) -> dict[str, Any]:
+        async with asyncio.timeout(LIMIT_SECONDS):
+            while ("us" in (records := await self.records())) is not there:  # noqa: ASYNC110, another thread does it
+                await asyncio.sleep(0.02)
+        return records
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    store = Store(lambda: datetime.now(UTC))
+    store.create(CRDS, yaml.safe_load(CRD.read_text()))
+    server = SimServer(store)
+    await server.start()
+    server.write_kubeconfig(tmp_path / "kubeconfig")
+    async with Client(server.url, "") as api:
+        await api.create({"apiVersion": "kopf.dev/v1", "kind": "ClusterKopfPeering", "metadata": {"name": "berth"}})
+        world = World(api, tmp_path / "kubeconfig")
+        yield world
+        await asyncio.to_thread(world.elector.stop)
+    await server.stop()
+
+
+async def test_the_record_is_there_from_the_start_to_a_clean_end(world: World) -> None:
+    world.elector.start()
+    records = await world.until(there=True)
+    assert records["us"]["priority"] == world.leadership._priority
+    assert records["us"]["lifetime"] == 5
+    await asyncio.to_thread(world.elector.stop)
+    assert await world.records() == {}
+
+
+async def test_a_main_loop_that_hangs_costs_the_seat_until_it_moves_again(world: World) -> None:
+    world.elector.start()
+    await world.until(there=True)
+    world.now += 5
+    await world.until(there=False)
+    world.lead.beat_seconds = world.now
+    await world.until(there=True)
+
+
+async def test_a_renewal_carries_the_priority_that_is_ours_then(world: World) -> None:
+    world.elector.start()
+    first = (await world.until(there=True))["us"]["priority"]
+    world.leadership.leave()
+    async with asyncio.timeout(LIMIT_SECONDS):
+        while (await world.records()).get("us", {}).get("priority") == first:  # noqa: ASYNC110, another thread does it
+            await asyncio.sleep(0.02)
+    assert (await world.records())["us"]["priority"] < first
+
+
+def test_a_renewal_is_tried_again_for_a_part_of_the_lifetime_only() -> None:
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 0.5
+        return now
+
+    pauses = list(BriefBackoffs(3.0, clock))
+    assert pauses == [0.25] * 5
+    assert len(list(BriefBackoffs(3.0, clock))) == 5
+
+
+def test_requests_of_the_elector_end_before_the_record_is_out_of_date() -> None:
+    leadership = Leadership("us", Terms(10), now=lambda: 0.0, wall=lambda: datetime.now(UTC), random=Random(1))
+    lead: Any = SimpleNamespace(leadership=leadership, peering=SimpleNamespace(name="berth"))
+    settings = make_settings(lead)
+    assert settings.networking.request_timeout is not None
+    assert 2 * settings.networking.request_timeout + 0.3 * 10 <= 10
+    assert settings.peering.mandatory
+    assert settings.posting.enabled is False

@@ -1,0 +1,315 @@
+"""A replica from standby to leader and back: what it decides, what it writes, and what it does not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth.cluster.clock import RealClock
+from berth.cluster.leadership import write_record
+from berth.cluster.peering import LEADER, PATH
+from berth.runtime import Options, Runtime
+from edge.server import Answer, Seen, Server, until, write_kubeconfig
+from policy.builders import make_policy
+from support.builders import make_node, make_pod
+
+BERTH = f"{PATH}/berth"
+POLICIES = "/apis/berth.dev/v1alpha1/schedulingpolicies"
+SENIOR = 2**60
+
+
+class Clock:
+    """Real time, and as much more as a test adds to it."""
+
+    def __init__(self) -> None:
+        self._real = RealClock()
+        self.added = 0.0
+
+    def now(self) -> float:
+        return self._real.now() + self.added
+
+    def wall(self) -> Any:
+        return self._real.wall() + timedelta(seconds=self.added)
+
+    async def sleep(self, seconds: float) -> None:
+        await self._real.sleep(min(seconds, 0.02))
+
+
+class House:
+    """A runtime, and the peering object that it and others write to."""
+
+    def __init__(self, server: Server, runtime: Runtime, clock: Clock) -> None:
+        self.server, self.runtime, self.clock = server, runtime, clock
+        self.status: dict[str, Any] = {}
+        self.annotations: dict[str, Any] = {}
+        self.version = 1
+        assert runtime.lead is not None
+        self.lead = runtime.lead
+        self.us = self.lead.leadership.identity
+        server.answer("GET", BERTH, lambda _: Answer(200, self.body()))
+        server.answer("PATCH", BERTH, self.patch)
+        self.pods: dict[str, Any] = {}
+        server.answer("GET", "/api/v1/pods", lambda _: Answer(200, {"metadata": {}, "items": list(self.pods.values())}))
+
+    def add(self, pod: dict[str, Any], *, seen: bool = True) -> None:
+        """A pod exists, and the watch shows it."""
+        self.pods[pod["metadata"]["name"]] = pod
+        if seen:
+            self.runtime.on_event("Pod", "ADDED", pod)
+
+    def body(self) -> dict[str, Any]:
+        metadata = {"name": "berth", "resourceVersion": str(self.version), "annotations": dict(self.annotations)}
+        return {"metadata": metadata, "status": dict(self.status)}
+
+    def patch(self, request: Seen) -> Answer:
+        self.version += 1
+        if isinstance(request.body, list):
+            self.annotations.clear()
+        else:
+            self.annotations |= request.body.get("metadata", {}).get("annotations", {})
+            self.status |= request.body.get("status", {})
+        self.runtime.on_peering("MODIFIED", self.body())
+        return Answer(200, self.body())
+
+    def show(self) -> None:
+        """The watch shows the object as it is."""
+        self.version += 1
+        self.runtime.on_peering("MODIFIED", self.body())
+
+    def renew(self) -> None:
+        """As the elector does it."""
+        record = write_record(self.lead.leadership.renew(), self.lead.leadership.terms, self.clock.wall())
+        self.status[self.us] = {**self.status.get(self.us, {}), **record}
+        self.show()
+
+    def other(self, priority: int) -> None:
+        stamp = self.clock.wall().isoformat()
+        self.status["them"] = {"priority": priority, "lifetime": 10, "lastseen": stamp}
+        self.show()
+
+    def binds(self) -> list[str]:
+        return [request.path for request in self.server.seen("POST", "binding")]
+
+    def writes(self) -> list[Seen]:
+        """But for those about the replicas."""
+        found = [*self.server.seen("POST"), *self.server.seen("PATCH"), *self.server.seen("DELETE")]
+        return [request for request in found if PATH not in request.path]
+
+
+@pytest.fixture
+async def house(server: Server, tmp_path: Path) -> AsyncIterator[House]:
+    async with replica(server, tmp_path) as house:
+        yield house
+
+
+@asynccontextmanager
+async def replica(server: Server, tmp_path: Path) -> AsyncIterator[House]:
+    """Whole, and on a cluster of one node; nobody leads yet."""
+    path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
+    items = [make_node("a")]
+    server.answer("GET", "/api/v1/nodes", Answer(200, {"metadata": {}, "items": items}))
+    server.answer("POST", "/apis/events.k8s.io/v1/namespaces/default/events", Answer(201))
+    for name in ("web", "two", "big"):
+        server.answer("POST", f"/api/v1/namespaces/default/pods/{name}/binding", Answer(201))
+        server.answer("PATCH", f"/api/v1/namespaces/default/pods/{name}/status", Answer(200))
+    clock = Clock()
+    runtime = Runtime(Options(kubeconfig=str(path), https_address=""), clock=clock)
+    house = House(server, runtime, clock)
+    await runtime.start()
+    runtime.on_event("Node", None, items[0])
+    await until(lambda: runtime.readiness().is_ready)
+    yield house
+    await runtime.stop()
+
+
+async def looks(house: House, times: int = 5) -> None:
+    """So many looks at who leads later."""
+    for _ in range(times):
+        before = house.lead.beat_seconds
+        await until(lambda before=before: house.lead.beat_seconds != before)  # type: ignore[misc]
+
+
+async def take_lead(house: House) -> None:
+    house.renew()
+    await until(lambda: house.lead.is_leading)
+
+
+async def test_a_standby_is_ready_and_writes_nothing(house: House) -> None:
+    house.other(SENIOR)
+    house.renew()
+    house.add(make_pod("web"))
+    house.add(make_pod("big", cpu=99))
+    house.server.answer("GET", POLICIES, Answer(200, {"metadata": {}, "items": [make_policy()]}))
+    house.runtime.on_event("SchedulingPolicy", "ADDED", make_policy())
+    await house.runtime._report()
+    await looks(house)
+    assert house.writes() == []
+    assert house.runtime.readiness().is_ready
+    text = house.runtime.readiness().text(verbose=True)
+    assert f"[+]leadership ok: stands by as {house.us}, behind them" in text
+    assert house.runtime.statistics()["leadership"]["leading"] == 0
+
+
+async def test_a_leader_claims_the_lead_before_it_opens_and_binds_what_has_waited(house: House) -> None:
+    house.add(make_pod("web"))
+    await take_lead(house)
+    await until(lambda: len(house.binds()) == 1)
+    order = [request.path for request in house.server.requests if request.method in ("PATCH", "POST")]
+    assert order.index(BERTH) < order.index("/api/v1/namespaces/default/pods/web/binding")
+    assert house.annotations[LEADER] == f"{house.us} 10"
+    await until(lambda: bool(house.status[house.us].get("leadingSince")))
+    assert "leads as" in house.runtime.readiness().text(verbose=True)
+    binding = house.server.seen("POST", "binding")[0]
+    assert binding.query == {"timeout": "2s"}
+
+
+async def test_a_senior_that_appears_stops_all_writes_and_the_standby_goes_on_listening(house: House) -> None:
+    await take_lead(house)
+    house.other(SENIOR)
+    house.add(make_pod("web"))
+    await until(lambda: not house.lead.is_leading)
+    house.add(make_pod("two"))
+    await looks(house)
+    assert house.writes() == []
+    house.other(1)  # it has lowered itself
+    house.renew()
+    await until(lambda: len(house.binds()) == 2)
+    assert house.runtime.statistics()["leadership"]["changes"] == 3
+
+
+async def test_the_fence_closes_by_the_clock_alone_and_opens_with_the_next_renewal(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    await take_lead(house)
+    house.clock.added += 8  # nothing was heard of meanwhile
+    assert not house.lead.is_open
+    house.add(make_pod("web"))
+    await until(lambda: any("The fence is closed" in record.message for record in caplog.records))
+    assert house.binds() == []
+    house.renew()
+    await until(lambda: len(house.binds()) == 1)
+    assert house.lead.is_leading
+    assert house.runtime.statistics()["leadership"]["closings"] == 1
+
+
+async def test_a_process_that_was_stopped_for_longer_than_a_lifetime_is_the_youngest(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    await take_lead(house)
+    before = house.status[house.us]["priority"]
+    house.clock.added += 15
+    await until(lambda: not house.lead.is_leading)
+    house.other(7)
+    await until(lambda: house.status[house.us]["priority"] < 7)
+    assert before > 7
+    (closed,) = [record.message for record in caplog.records if "The fence is closed" in record.message]
+    moment = datetime.fromisoformat(closed.removeprefix("The fence is closed at ").partition("Z")[0] + "+00:00")
+    assert house.clock.wall() - moment > timedelta(seconds=7)  # when it closed, not when that was noticed
+
+
+async def test_a_list_that_the_watch_has_not_shown_keeps_a_replica_from_leading(house: House) -> None:
+    house.add(make_pod("unseen", node="a"), seen=False)
+    house.renew()
+    await looks(house)
+    assert not house.lead.is_leading
+    house.add(make_pod("unseen", node="a"))
+    await until(lambda: house.lead.is_leading)
+
+
+async def test_a_replica_that_cannot_claim_the_lead_does_not_lead(house: House) -> None:
+    house.server.answer("PATCH", BERTH, Answer(500))
+    house.renew()
+    await looks(house)
+    assert not house.lead.is_leading
+    house.server.answer("PATCH", BERTH, house.patch)
+    await until(lambda: house.lead.is_leading)
+
+
+async def test_a_comparison_from_before_a_lapse_opens_nothing(house: House) -> None:
+    lists = [asyncio.Event(), asyncio.Event()]
+    asked: list[asyncio.Event] = []
+
+    async def confirm(_: float) -> bool:
+        asked.append(lists[len(asked)])
+        await asked[-1].wait()
+        return True
+
+    house.runtime._census.confirm = confirm  # type: ignore[method-assign]
+    house.renew()
+    await until(lambda: len(asked) == 1)
+    house.clock.added += 20  # frozen, and another may have led
+    house.renew()
+    assert house.lead.leadership.may_lead()
+    lists[0].set()
+    await until(lambda: len(asked) == 2)
+    assert not house.lead.is_leading
+    house.renew()
+    lists[1].set()
+    await until(lambda: house.lead.is_leading)
+
+
+async def test_an_announcement_that_fails_is_made_again(house: House) -> None:
+    house.renew()
+    house.server.answer("PATCH", BERTH, house.patch, Answer(500), house.patch)
+    await until(lambda: house.lead.is_leading)
+    await until(lambda: bool(house.status[house.us].get("leadingSince")))
+
+
+async def test_a_bind_whose_echo_is_missing_closes_the_fence_and_in_the_end_the_lead_is_given_up(house: House) -> None:
+    house.add(make_pod("web"))
+    await take_lead(house)
+    await until(lambda: len(house.binds()) == 1)
+    first = house.status[house.us]["priority"]
+
+    async def pass_time(done: Callable[[], bool]) -> None:
+        for _ in range(40):
+            house.clock.added += 1
+            house.renew()
+            await looks(house, 2)
+            if done():
+                return
+        raise AssertionError("nothing has happened")
+
+    await pass_time(lambda: not house.lead.is_open)
+    assert house.lead.is_leading
+    await pass_time(lambda: not house.lead.is_leading)
+    await pass_time(lambda: house.status[house.us]["priority"] < first)
+
+
+async def test_a_clean_end_gives_the_lead_up_in_words(server: Server, tmp_path: Path) -> None:
+    async with replica(server, tmp_path) as house:
+        await take_lead(house)
+        first = house.status[house.us]["priority"]
+    assert house.status[house.us]["priority"] < first
+    assert house.status[house.us]["leadingSince"] is None
+    assert house.annotations == {}
+
+
+async def test_what_is_counted_under_a_policy_goes_on_from_what_the_last_leader_wrote(house: House) -> None:
+    policy = make_policy()
+    server = house.server
+    server.answer("PATCH", f"{POLICIES}/batch/status", Answer(200))
+    told = {**policy, "metadata": {**policy["metadata"], "resourceVersion": "77"}, "status": {"placed": 41}}
+    server.answer("GET", POLICIES, Answer(200, {"metadata": {}, "items": [told]}))
+    house.other(SENIOR)
+    house.renew()
+    house.runtime.on_event("SchedulingPolicy", "ADDED", policy)
+    house.runtime.on_event("SchedulingPolicy", "MODIFIED", told)
+    house.other(1)
+    house.renew()
+    await until(lambda: bool(server.seen("PATCH", "schedulingpolicies")))
+    assert server.seen("PATCH", "schedulingpolicies")[-1].body["status"]["placed"] == 41
+
+
+async def test_peering_objects_that_make_no_sense_raise_nothing(house: House) -> None:
+    for body in ({}, {"metadata": None}, {"metadata": {"name": "berth"}, "status": 5}, {"metadata": {"name": "x"}}):
+        house.runtime.on_peering("ADDED", body)
+        house.runtime.on_peering("DELETED", body)

@@ -1,0 +1,83 @@
+"""Room that is promised to nominated pods: in columns, as by moving the pods in the table one node after the other."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berth.engine.plugin import Query
+from berth.model import parse_node, parse_pod
+from engine.test_preemption import Bystander, pipeline
+from engine.worlds import state_of
+from support.builders import make_node, make_pod
+
+NODES = "abcd"
+AMOUNTS = st.sampled_from(["0", "1", "2", "3"])
+PLACED = st.lists(st.tuples(st.sampled_from(NODES), AMOUNTS), max_size=6)
+WAITING = st.lists(
+    st.tuples(st.sampled_from([*NODES, "gone"]), st.integers(0, 3), AMOUNTS, st.sampled_from(["", "1", "2"])),
+    max_size=8,
+)
+
+
+def world(placed, waiting):
+    nodes = [make_node(name, cpu="4", memory="4", extended={"x/gpu": "2"}) for name in NODES]
+    pods = [make_pod(f"placed-{i}", node=node, cpu=cpu) for i, (node, cpu) in enumerate(placed)]
+    state = state_of([*nodes, *pods])
+    for i, (node, priority, cpu, gpu) in enumerate(waiting):
+        guest = make_pod(f"guest-{i}", cpu=cpu, memory="1", priority=priority, requests={"x/gpu": gpu} if gpu else {})
+        state.nominate(parse_pod(guest), node)
+    return state
+
+
+@given(PLACED, WAITING, AMOUNTS, st.integers(0, 3), st.booleans())
+def test_what_is_said_of_the_nodes_is_what_moving_the_nominated_pods_says(placed, waiting, cpu, priority, is_guest):
+    state = world(placed, waiting)
+    name = "guest-0" if is_guest else "newcomer"
+    pod = parse_pod(make_pod(name, cpu=cpu, memory="1", priority=priority, requests={"x/gpu": "1"}))
+    free = state.table.free.copy()
+    at_once, one_by_one = pipeline(), pipeline(Bystander({}))
+    columns, moved = (each.survey(Query(pod, state.table), state) for each in (at_once, one_by_one))
+    assert columns.fits.tolist() == moved.fits.tolist()
+    assert at_once.diagnose(columns, 4).message == one_by_one.diagnose(moved, 4).message
+    assert (state.table.free == free).all()
+
+
+def test_pods_come_and_go_and_only_those_count_that_the_pod_has_to_yield_to():
+    state = world([], [])
+    guests = [parse_pod(make_pod(f"guest-{i}", cpu="1", priority=i % 3)) for i in range(200)]
+    for i, guest in enumerate(guests):
+        state.nominate(guest, NODES[i % 4])
+    newcomer = parse_pod(make_pod("newcomer", priority=2))
+    found = state.guests.promised(newcomer)
+    expected = [sum(1 for i in range(200) if i % 3 == 2 and i % 4 == place) for place in range(4)]
+    cpu = found.amounts[state.table.resource("cpu")]
+    assert dict(
+        zip([state.table.name(row) for row in found.rows.tolist()], (cpu // 1000).tolist(), strict=True)
+    ) == dict(zip(NODES, expected, strict=True))
+    for guest in guests:
+        state.withdraw(guest.uid)
+    assert state.guests.promised(newcomer) is None
+
+
+def test_a_node_that_is_made_again_finds_its_guests():
+    state = world([], [])
+    pod, newcomer = parse_pod(make_pod("guest", cpu="3")), parse_pod(make_pod("newcomer", cpu="2"))
+    state.nominate(pod, "late")
+    assert state.guests.promised(newcomer) is None
+    state.table.set_node(parse_node(make_node("late", cpu="4")))
+    assert [state.table.name(row) for row in state.guests.promised(newcomer).rows.tolist()] == ["late"]
+    state.table.remove_node("late")
+    assert state.guests.promised(newcomer) is None
+    state.table.set_node(parse_node(make_node("another", cpu="4")))
+    state.table.set_node(parse_node(make_node("late", cpu="4")))
+    assert [state.table.name(row) for row in state.guests.promised(newcomer).rows.tolist()] == ["late"]
+    survey = pipeline().survey(Query(newcomer, state.table), state)
+    fits = dict(
+        zip(
+            [state.table.name(int(row)) for row in np.arange(state.table.span)[survey.rows]],
+            survey.fits.tolist(),
+            strict=True,
+        )
+    )
+    assert not fits["late"]
+    assert fits["another"]

@@ -1,0 +1,67 @@
+"""Standings know the best however levels and groups change."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from berth.engine.groups import Axis, Groups
+from berth.engine.standings import NOT_FEASIBLE, Standings
+from berth.engine.table import NodeTable
+from engine.worlds import state_of
+from support.builders import make_node
+
+NODES, ZONES = 30, 4
+
+
+def zoned() -> NodeTable:
+    names = Random(1).sample(range(100), NODES)  # so that names are in another order than rows
+    return state_of(
+        [make_node(f"n{name:02}", labels={"zone": f"z{at % ZONES}"}) for at, name in enumerate(names)]
+    ).table
+
+
+def best_of(levels: list[int], of: list[int], points: list[int], place: np.ndarray) -> list[int]:
+    totals = [level + points[group] for level, group in zip(levels, of, strict=True)]
+    return sorted(int(place[at]) for at, total in enumerate(totals) if total == max(totals))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_are_those_of_all_nodes_with_the_highest_sum_of_level_and_points(seed):
+    random, table = Random(seed), zoned()
+    groups = Groups.by([Axis(table.domains("zone"))], table.rows, np.ones(NODES, dtype=np.bool_))
+    assert groups is not None
+    order, place = table.name_order
+    levels, of = [random.randrange(5) for _ in range(NODES)], groups.of.tolist()
+    standings = Standings(np.array(levels), groups, order, place)
+    for _ in range(200):
+        points = [random.randrange(4) for _ in range(ZONES)]
+        assert standings.best(np.array(points)).tolist() == best_of(levels, of, points, place)
+        for at in random.sample(range(NODES), random.randrange(3)):
+            levels[at] = random.choice([NOT_FEASIBLE, *range(6)])
+            of[at] = random.choice([of[at], random.randrange(ZONES)])
+            standings.set(at, levels[at], of[at])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_groups_the_best_are_those_with_the_highest_level(seed):
+    random, (order, place) = Random(seed), zoned().name_order
+    levels = [random.randrange(5) for _ in range(NODES)]
+    standings = Standings(np.array(levels), None, order, place)
+    for _ in range(100):
+        assert standings.best(None).tolist() == best_of(levels, [0] * NODES, [0], place)
+        at = random.randrange(NODES)
+        levels[at] = random.choice([NOT_FEASIBLE, *range(6)])
+        standings.set(at, levels[at], 0)
+
+
+def test_a_group_that_all_nodes_have_left_has_no_best():
+    table = zoned()
+    groups = Groups.by([Axis(table.domains("zone"))], table.rows, np.ones(NODES, dtype=np.bool_))
+    assert groups is not None
+    standings = Standings(np.zeros(NODES, dtype=np.int64), groups, *table.name_order)
+    for at in np.flatnonzero(groups.of == 0).tolist():
+        standings.set(at, 0, 1)
+    _, place = table.name_order
+    points = np.array([1000, 7, 0, 0])
+    assert standings.best(points).tolist() == sorted(place[groups.of <= 1].tolist())

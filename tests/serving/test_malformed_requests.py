@@ -1,0 +1,123 @@
+"""Ten thousand requests that nobody should send: no crash, no leak, and clear counts of what came."""
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import logging
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from berth.serving import door as doors
+from serving.house import House, serving, trusting, until
+from serving.malformed import Malformed, make
+
+REQUESTS = 10_000
+AT_ONCE = 60
+WARM_UP = 1000
+LEAKED_OBJECTS = 3000
+LEAKED_BYTES = 10_000_000
+ANSWER_SECONDS = 20
+STATUSES = {"200", "400", "401", "404", "405", "413", "503"}
+
+
+async def send(house: House, malformed: Malformed) -> None:
+    """Send it, and wait until the server answers or has had enough."""
+    port = house.server.https_port if malformed.is_tls or malformed.to_https else house.server.http_port
+    tls = trusting_client if malformed.is_tls else None
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+    try:
+        size = max(1, len(malformed.data) // malformed.parts)
+        for start in range(0, len(malformed.data), size):
+            writer.write(malformed.data[start : start + size])
+            await writer.drain()
+        if malformed.ends and not malformed.is_tls:
+            writer.write_eof()
+        await reader.read(1)
+    except OSError:
+        pass  # it has had enough of us
+    finally:
+        writer.transport.abort()
+
+
+trusting_client = trusting()
+
+
+async def storm(house: House, numbers: range) -> None:
+    waiting = iter(numbers)
+
+    async def send_one_by_one() -> None:
+        for number in waiting:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await send(house, make(number))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(AT_ONCE):
+            group.create_task(send_one_by_one())
+
+
+@dataclass(frozen=True)
+class Measure:
+    objects: int
+    memory_bytes: int
+    descriptors: int
+    tasks: int
+
+
+async def measure(house: House) -> Measure:
+    """What there is of the whole process when everybody has gone, and of the server's loop."""
+    await until(lambda: house.server.statistics()["open"] == 0)
+    loop = house.server._loop
+    assert loop is not None
+
+    async def count() -> int:
+        return len(asyncio.all_tasks())
+
+    tasks = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(count(), loop))
+    return _measure(tasks)
+
+
+def _measure(tasks: int) -> Measure:
+    gc.collect()
+    # What the allocator keeps for later is no leak, and varies by tens of megabytes.
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    memory = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return Measure(len(gc.get_objects()), memory, len(os.listdir("/proc/self/fd")), tasks)
+
+
+async def test_ten_thousand_malformed_requests_break_nothing(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doors, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(doors, "HANDSHAKE_SECONDS", 0.5)
+    caplog.set_level(logging.INFO)
+    threads = threading.active_count()
+    async with serving(debug=True) as house:
+        await storm(house, range(WARM_UP))  # caches fill here
+        before = await measure(house)
+        await storm(house, range(WARM_UP, REQUESTS))
+        after = await measure(house)
+        assert after.objects - before.objects < LEAKED_OBJECTS
+        assert after.memory_bytes - before.memory_bytes < LEAKED_BYTES
+        assert (after.descriptors, after.tasks) == (before.descriptors, before.tasks)
+        assert await house.get("/livez") == await house.get("/livez", plain=True) == (200, "ok")
+        assert (await house.get("/metrics", "admin-token"))[0] == 200
+        counts = house.counts
+        access = house.server.statistics()["access"]
+    with capsys.disabled():
+        print(f"\n{REQUESTS} malformed requests: {dict(sorted(counts.items()))}, access {access}, ", end="")
+        print(f"{before}, then {after}")
+    assert counts["connections"] == REQUESTS + 3
+    assert counts["malformed"] > 1000
+    assert counts["handshake_failed"] > 1000
+    assert {status for status in counts if status.isdigit()} <= STATUSES
+    assert "failed" not in counts
+    assert "lost_errors" not in counts
+    assert access.get("admitted") == 1
+    assert threading.active_count() <= threads + 1  # the executor's, which joined the server's
+    assert not [record for record in caplog.records if record.name.startswith(("berth", "aiohttp", "asyncio"))]

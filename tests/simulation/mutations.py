@@ -1,0 +1,430 @@
+"""Changes of the shipped code that the invariants have to notice: what a careless hand might make of it.
+
+Each mutation is a function that puts something else in the place of a method, in this process and for ever; so each is
+run in a process of its own (`mutating`). `aims_at` is the invariant that it goes against first of all; another one may
+well be the first to see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from berth.cluster import binder as cluster_binder
+from berth.cluster.conditions import Conditions
+from berth.engine.plugins import taint_toleration
+from berth.engine.plugins.node_resources_fit import NodeResourcesFit
+from berth.engine.table import NodeTable
+from berth.engine.victims import VictimSearch
+from berth.model import Pod
+from berth.policy.shelf import Shelf
+from berth.scheduler import cache as cache_module
+from berth.scheduler.binding import Binder
+from berth.scheduler.cache import Cache
+from berth.scheduler.change_log import ChangeLog
+from berth.scheduler.changes import UNCHANGED
+from berth.scheduler.course import Course
+from berth.scheduler.cycle import Cycle
+from berth.scheduler.evicting import Evicting
+from berth.scheduler.intake import Intake
+from berth.scheduler.nominations import Nominations
+from berth.scheduler.parked import Parked
+from berth.scheduler.pods import PodStates
+from berth.scheduler.preempting import Preempting
+from berth.scheduler.queue import Part, Queue
+from berth.scheduler.reporting import Reporter
+from berth.scheduler.versions import Register
+
+
+@dataclass(frozen=True)
+class Mutation:
+    name: str
+    aims_at: str
+    apply: Callable[[], None]
+
+
+MUTATIONS: dict[str, Mutation] = {}
+
+
+def mutation(aims_at: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    def register(apply: Callable[[], None]) -> Callable[[], None]:
+        name = apply.__name__.replace("_", " ")
+        MUTATIONS[name] = Mutation(name, aims_at, apply)
+        return apply
+
+    return register
+
+
+def instead(owner: Any, name: str) -> Callable[[Callable[..., Any]], None]:
+    """Put a function in the place of a method; it gets the shipped one in front of the method's arguments."""
+    shipped = getattr(owner, name)
+
+    def put(changed: Callable[..., Any]) -> None:
+        setattr(owner, name, lambda *args, **kwargs: changed(shipped, *args, **kwargs))
+
+    return put
+
+
+# --- 1 room ----------------------------------------------------------------------------------------------------------
+
+
+@mutation("1 room")
+def an_unknown_outcome_is_taken_for_a_refusal() -> None:
+    @instead(Binder, "_unknown")
+    async def changed(_: Any, self: Any, assignment: Any, reason: str) -> None:
+        self._give_back(assignment)
+
+
+@mutation("1 room")
+def assume_holds_no_room() -> None:
+    @instead(PodStates, "assume")
+    def changed(shipped: Any, self: Any, pod: Pod, node_name: str) -> Any:
+        result = shipped(self, pod, node_name)
+        self._table.remove_pod(pod.uid)
+        return result
+
+
+# --- 2 once ----------------------------------------------------------------------------------------------------------
+
+
+@mutation("2 once")
+def a_bind_is_sent_twice() -> None:
+    @instead(Binder, "start")
+    def changed(shipped: Any, self: Any, assignment: Any) -> None:
+        shipped(self, assignment)
+        shipped(self, assignment)
+
+
+@mutation("6 assumptions")
+def a_bind_that_was_answered_is_tried_again() -> None:
+    @instead(Binder, "_bound")
+    def changed(shipped: Any, self: Any, assignment: Any, outcome: str) -> None:
+        shipped(self, assignment, outcome)
+        if len(assignment.pod.name) % 2 == 0:
+            self._give_back(assignment)
+
+
+# --- 3 right pod -----------------------------------------------------------------------------------------------------
+
+
+@mutation("3 right pod")
+def the_uid_is_not_sent() -> None:
+    @instead(cluster_binder.Binder, "_post")
+    async def changed(shipped: Any, self: Any, pod: Pod, binding: Any) -> Any:
+        metadata = {key: value for key, value in binding["metadata"].items() if key != "uid"}
+        return await shipped(self, pod, {**binding, "metadata": metadata})
+
+
+@mutation("3 right pod")
+def gates_are_ignored() -> None:
+    @instead(cache_module, "parse")
+    def changed(shipped: Any, kind: str, body: Any) -> Any:
+        record = shipped(kind, body)
+        return replace(record, gates=()) if isinstance(record, Pod) else record
+
+
+@mutation("3 right pod")
+def pods_that_are_being_deleted_are_tried() -> None:
+    @instead(Intake, "wanted")
+    def changed(_: Any, self: Any, uid: str) -> Any:
+        pod = self._cache.pending.get(uid)
+        return pod if pod is not None and self._policies.serves(pod.scheduler_name) else None
+
+
+@mutation("3 right pod")
+def a_name_is_taken_for_an_identity() -> None:
+    @instead(Register, "is_news")
+    def changed(_: Any, self: Any, identity: Any) -> bool:
+        holder = self._by_uid.get(self._uids.get(identity.key, ""))
+        return holder is None or holder.version is None or identity.version >= holder.version
+
+
+# --- 4 filters -------------------------------------------------------------------------------------------------------
+
+
+@mutation("4 filters")
+def taints_are_ignored() -> None:
+    @instead(taint_toleration, "refused_sets")
+    def changed(shipped: Any, *args: Any) -> Any:
+        return shipped(*args) & False
+
+
+@mutation("4 filters")
+def a_node_that_shrinks_stays_as_it_was() -> None:
+    @instead(Cache, "_take_in_node")
+    def changed(shipped: Any, self: Any, node: Any) -> Any:
+        old = self.state.table.node(node.name)
+        if old is not None and old.uid == node.uid and _shrank(old.allocatable, node.allocatable):
+            return UNCHANGED
+        return shipped(self, node)
+
+
+def _shrank(old: Any, new: Any) -> bool:
+    return any(new.get(name, 0) < amount for name, amount in old.items())
+
+
+@mutation("4 filters")
+def what_extenders_said_holds_for_ever() -> None:
+    from berth.scheduler.extending import Extending
+
+    @instead(Extending, "_as_of_now")
+    def changed(_: Any, self: Any, call: Any, said: Any) -> Any:
+        return replace(said, allowed=frozenset(node.name for node in self._cache.state.table.nodes()))
+
+
+# --- 5 one place -----------------------------------------------------------------------------------------------------
+
+
+@mutation("5 one place")
+def a_pod_that_leaves_for_another_scheduler_stays_queued() -> None:
+    @instead(Intake, "_follow")
+    def changed(shipped: Any, self: Any, uid: str) -> None:
+        if self.wanted(uid) is not None:
+            shipped(self, uid)
+
+
+@mutation("5 one place")
+def a_late_report_takes_a_pod_back_in_time() -> None:
+    @instead(Register, "is_news")
+    def changed(shipped: Any, self: Any, identity: Any) -> bool:
+        return identity.uid in self._by_uid or shipped(self, identity)
+
+
+@mutation("5 one place")
+def a_removed_pod_comes_back_with_a_late_report() -> None:
+    @instead(Register, "_bury")
+    def changed(_: Any, self: Any, identity: Any, known: Any) -> None:
+        """Nothing is remembered of it."""
+
+
+# --- 6 assumptions ---------------------------------------------------------------------------------------------------
+
+
+@mutation("6 assumptions")
+def confirm_by_the_watch_is_dropped() -> None:
+    @instead(PodStates, "_observe_bound")
+    def changed(shipped: Any, self: Any, pod: Pod, node_name: str) -> Any:
+        held = self._assumed.get(pod.uid)
+        if held is not None and held.node_name == node_name:
+            return UNCHANGED
+        return shipped(self, pod, node_name)
+
+
+@mutation("6 assumptions")
+def an_assumption_expires() -> None:
+    from berth.scheduler.echoes import Echoes
+
+    @instead(Echoes, "_settle")
+    def changed(_: Any, self: Any, uid: str, held: Any, body: Any) -> None:
+        self._intake.give_back(uid)
+
+
+# --- 7 columns -------------------------------------------------------------------------------------------------------
+
+
+@mutation("7 columns")
+def forget_does_not_free() -> None:
+    @instead(PodStates, "forget")
+    def changed(_: Any, self: Any, uid: str) -> Any:
+        held = self._assumed.pop(uid, None)
+        if held is not None and held.returns:
+            self._put_to_pending(held.pod)
+        return UNCHANGED
+
+
+@mutation("7 columns")
+def pods_of_a_node_that_is_replaced_are_forgotten() -> None:
+    @instead(NodeTable, "remove_node")
+    def changed(shipped: Any, self: Any, name: str) -> Any:
+        for uid in list(self.pods_on(name)):
+            self.remove_pod(uid)
+        return shipped(self, name)
+
+
+# --- 8 victims -------------------------------------------------------------------------------------------------------
+
+
+@mutation("8 victims")
+def one_victim_more_than_needed() -> None:
+    @instead(Preempting, "_preempt")
+    def changed(shipped: Any, self: Any, item: Any, pod: Pod, active: Any, diagnosis: Any, nomination: Any) -> None:
+        chosen = {victim.uid for victim in nomination.victims}
+        there = self._state.table.pods_on(nomination.node).values()
+        more = [other for other in there if other.uid not in chosen and other.priority < pod.priority][:1]
+        shipped(self, item, pod, active, diagnosis, replace(nomination, victims=(*nomination.victims, *more)))
+
+
+@mutation("8 victims")
+def victims_of_equal_priority() -> None:
+    @instead(VictimSearch, "__init__")
+    def changed(shipped: Any, self: Any, pipeline: Any, query: Any, survey: Any, state: Any, budgets: Any) -> None:
+        pod = replace(query.pod, priority=query.pod.priority + 1)
+        shipped(self, pipeline, type(query)(pod, state.table), survey, state, budgets)
+
+
+@mutation("8 victims")
+def victims_are_deleted_for_a_pod_that_is_gone() -> None:
+    @instead(Evicting, "_goes_on")
+    def changed(_: Any, self: Any, push: Any) -> bool:
+        return not push.problem
+
+
+@mutation("7 columns")
+def the_nomination_is_late() -> None:
+    @instead(Nominations, "of")
+    def changed(shipped: Any, self: Any, pod: Pod) -> str:
+        decision = self._decisions.get(pod.uid)
+        return shipped(self, pod) if decision is None or decision.version is not None else pod.nominated_node_name
+
+
+# --- 9 generation ----------------------------------------------------------------------------------------------------
+
+
+@mutation("9 generation")
+def a_policy_edited_in_flight_decides_as_it_was() -> None:
+    from berth.scheduler.extending import Extending
+
+    @instead(Cycle, "_resume")
+    def changed(_: Any, self: Any, item: Any, asked: Pod, pod: Pod, active: Any, outside: Any) -> None:
+        self._decide(item, pod, active, outside)
+
+    @instead(Extending, "follow_policies")
+    def followed(_: Any, self: Any) -> None:
+        """Whoever is asked goes on."""
+
+
+@mutation("9 generation")
+def an_edit_takes_effect_at_the_next_one() -> None:
+    @instead(Shelf, "observe")
+    def changed(shipped: Any, self: Any, manifest: Any) -> Any:
+        generation = manifest["metadata"].get("generation", 1)
+        return () if generation % 3 == 2 else shipped(self, manifest)
+
+
+# --- 10 liveness -----------------------------------------------------------------------------------------------------
+
+
+@mutation("10 liveness")
+def the_log_of_changes_in_flight_is_skipped() -> None:
+    @instead(ChangeLog, "note")
+    def changed(_: Any, self: Any, change: Any) -> None:
+        """Nothing is kept."""
+
+
+@mutation("10 liveness")
+def room_that_comes_free_wakes_nobody() -> None:
+    @instead(NodeResourcesFit, "hint")
+    def changed(shipped: Any, self: Any, query: Any, state: Any, change: Any) -> bool:
+        return change.new is not None and shipped(self, query, state, change)
+
+
+@mutation("10 liveness")
+def a_pod_that_was_changed_is_not_woken() -> None:
+    @instead(Queue, "_update")
+    def changed(shipped: Any, self: Any, item: Any, pod: Pod) -> None:
+        if item.part is Part.UNSCHEDULABLE:
+            item.pod = pod
+        else:
+            shipped(self, item, pod)
+
+
+# --- 11 reasons ------------------------------------------------------------------------------------------------------
+
+
+@mutation("11 reasons")
+def a_condition_is_written_once() -> None:
+    @instead(Reporter, "_condition")
+    def changed(shipped: Any, self: Any, pod: Pod, reason: str, message: str) -> None:
+        if pod.scheduled_condition is not None:
+            shipped(self, pod, reason, message)
+
+
+@mutation("11 reasons")
+def a_condition_that_did_not_arrive_is_given_up() -> None:
+    @instead(Conditions, "_write")
+    async def changed(shipped: Any, self: Any, uid: str, report: Any) -> None:
+        try:
+            await shipped(self, uid, report)
+        except Exception:
+            self._nominations.pop(uid, None)
+
+
+# --- 12 retries ------------------------------------------------------------------------------------------------------
+
+
+@mutation("12 retries")
+def an_error_has_no_backoff() -> None:
+    @instead(Queue, "_count_backoff")
+    def changed(shipped: Any, self: Any, item: Any) -> None:
+        shipped(self, item)
+        item.ready = item.since
+
+
+@mutation("12 retries")
+def parked_pods_are_tried_every_second() -> None:
+    @instead(Queue, "park")
+    def changed(shipped: Any, self: Any, item: Any, wakes_on: Any, pace: Any = None, *rest: Any) -> None:
+        shipped(self, item, wakes_on, replace(pace or item.pace, flush_seconds=1.0), *rest)
+
+
+# --- 13 refusals -----------------------------------------------------------------------------------------------------
+
+
+@mutation("13 refusals")
+def a_node_that_is_added_late_is_left_out() -> None:
+    @instead(Cache, "_take_in_node")
+    def changed(shipped: Any, self: Any, node: Any) -> Any:
+        if self.state.table.node(node.name) is None and len(self.state.table) > 4:
+            return UNCHANGED
+        return shipped(self, node)
+
+
+@mutation("13 refusals")
+def the_last_bit_of_room_is_never_used() -> None:
+    @instead(cache_module, "parse")
+    def changed(shipped: Any, kind: str, body: Any) -> Any:
+        record = shipped(kind, body)
+        if kind == "Node":
+            allocatable = {name: amount - (name == "cpu") for name, amount in record.allocatable.items()}
+            return replace(record, allocatable=allocatable)
+        return record
+
+
+# --- 14 faults -------------------------------------------------------------------------------------------------------
+
+
+@mutation("14 faults")
+def a_pod_that_left_in_flight_is_an_error() -> None:
+    @instead(Queue, "is_in_flight")
+    def changed(_: Any, self: Any, item: Any) -> bool:
+        return self._in_flight[item.uid] is item
+
+
+# --- 16 stages -------------------------------------------------------------------------------------------------------
+
+
+@mutation("16 stages")
+def what_was_reserved_is_kept_when_the_bind_fails() -> None:
+    @instead(Course, "end")
+    def changed(shipped: Any, self: Any, *, bound: bool) -> None:
+        if bound:
+            shipped(self, bound=bound)
+
+
+# --- 15 memory -------------------------------------------------------------------------------------------------------
+
+
+@mutation("15 memory")
+def the_index_by_namespace_is_never_cleared() -> None:
+    @instead(Parked, "add")
+    def changed(shipped: Any, self: Any, item: Any, order: Any) -> None:
+        shipped(self, item, order)
+        self._by_namespace.setdefault(f"{item.pod.namespace} ", {})[item.uid] = item
+
+
+@mutation("15 memory")
+def decided_nominations_are_kept() -> None:
+    @instead(Nominations, "forget")
+    def changed(_: Any, self: Any, uid: str) -> None:
+        """It stays."""

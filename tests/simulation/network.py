@@ -1,0 +1,202 @@
+"""The API as Berth has it: requests travel to the store and answers travel back, both on virtual time.
+
+The way there, the carrying out and the way back are separate moments outside of the process that asks. So a process can
+be killed or give up while its request is on its way, and what it asked for may be done all the same; a bind carries the
+time after which the server does not begin it any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from berth.cluster.api import JSON, Api, Fence
+from berth.cluster.errors import ApiError, Unreachable
+from berth.sim.encoding import list_metadata, metadata_only
+from berth.sim.errors import StatusError
+from berth.sim.loop import SeededLoop
+from berth.sim.operations import Call, Outcome, carry_out
+from berth.sim.routes import Target, find_target
+from berth.sim.store import Store
+from simulation.weather import Weather
+
+INJECTED = {
+    "answer 409": (409, "Conflict"),
+    "answer 429": (429, "TooManyRequests"),
+    "answer 500": (500, "InternalError"),
+    "answer 503": (503, "ServiceUnavailable"),
+}
+LOST = ("timeout, not done", "timeout, done")
+NOT_DONE = ("cut before", "timeout, not done", *INJECTED)
+
+
+@dataclass(eq=False)
+class Request:
+    """One request on its way."""
+
+    method: str
+    path: str
+    raw: bytes
+    content_type: str
+    accept: str
+    query: Mapping[str, str]
+    answer: asyncio.Future[tuple[int, dict[str, Any]]]
+    fault: str = ""
+    sent: float = 0.0
+
+    @property
+    def is_bind(self) -> bool:
+        return self.path.endswith("/binding")
+
+    def answer_with(self, result: tuple[int, dict[str, Any]] | Exception) -> None:
+        if self.answer.done():
+            return
+        if isinstance(result, Exception):
+            self.answer.set_exception(result)
+        else:
+            self.answer.set_result(result)
+
+
+class SimApi(Api):
+    """Implements what Berth uses of `berth.cluster.api.Api`.
+
+    `on_bind(moment, request)` and `on_delete(moment, request, uid of the pod)` are told when it is "sent" and when it
+    has "landed", and `on_answer(request, error)` of every answer that has arrived.
+    """
+
+    def __init__(
+        self,
+        loop: SeededLoop,
+        store: Store,
+        weather: Weather,
+        on_bind: Callable[[str, Request], None],
+        on_delete: Callable[[str, Request, str], None],
+        on_answer: Callable[[Request, ApiError | None], None],
+    ) -> None:
+        self._loop = loop
+        self._store = store
+        self._weather = weather
+        self._on_bind = on_bind
+        self._on_delete = on_delete
+        self._on_answer = on_answer
+        self._reachable = True
+        self._answered_seconds = None
+        self.on_return: Callable[[], None] = lambda: None
+        self.fence: Fence | None = None
+        self.requests = 0
+        self.under_way: dict[Request, None] = {}
+
+    async def open(self) -> None:
+        """Nothing has to be opened."""
+
+    async def close(self) -> None:
+        """Nothing is left open."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+        query: Mapping[str, str] | None = None,
+        timeout_seconds: float = 30.0,
+        fenced: bool = False,
+    ) -> tuple[int, dict[str, Any]]:
+        if fenced and self.fence is not None:
+            self.fence.check()
+            timeout_seconds = min(timeout_seconds, self.fence.request_seconds)
+        raw = b"" if body is None else orjson.dumps(body)
+        request = Request(method, path, raw, content_type, accept, query or {}, self._loop.create_future())
+        request.fault = self._weather.on_request(method, is_bind=request.is_bind)
+        request.sent = self._loop.time()
+        self.requests += 1
+        self.under_way[request] = None
+        if request.is_bind:
+            self._on_bind("sent", request)
+        elif method == "DELETE":
+            self._on_delete("sent", request, ((body or {}).get("preconditions") or {}).get("uid", ""))
+        self._send(request)
+        silence = Unreachable(f"{method} {path}: no answer within {timeout_seconds:g} s")
+        limit = self._loop.call_later(timeout_seconds, request.answer_with, silence, context=self._loop.outside)
+        try:
+            answer = await request.answer
+        except Unreachable:
+            self._note_reachable(False)
+            raise
+        except ApiError as error:
+            self._on_answer(request, error)
+            self._note_reachable(True)
+            raise
+        finally:
+            limit.cancel()
+            del self.under_way[request]
+        self._on_answer(request, None)
+        self._note_reachable(True)
+        return answer
+
+    def _send(self, request: Request) -> None:
+        weather = self._weather
+        seconds = weather.latency_seconds()
+        if self._loop.time() < weather.outage_until:
+            weather.counts["request in an outage"] += 1
+            self._loop.call_outside(seconds, request.answer_with, Unreachable("the API server is away"))
+            return
+        if request.fault == "slow request":
+            seconds += weather.between(0.5, 14.0)
+        self._loop.call_outside(seconds, self._arrive, request)
+
+    def _arrive(self, request: Request) -> None:
+        """The request has reached the server."""
+        fault = request.fault
+        if fault in INJECTED:
+            self._reply(request, self._injected(fault))
+            return
+        result: tuple[int, dict[str, Any]] | Exception
+        if fault in NOT_DONE or self._is_too_late(request):
+            result = ApiError(504, "Timeout", "the server was not able to complete the request in time")
+        else:
+            result = self._carry_out(request)
+        if fault in ("cut before", "cut after"):
+            result = Unreachable("the connection was cut")
+        if fault not in LOST:
+            self._reply(request, result)
+
+    def _injected(self, fault: str) -> ApiError:
+        code, reason = INJECTED[fault]
+        pause = float(self._weather.random.randint(1, 4)) if code == 429 else 0.0
+        return ApiError(code, reason, "this failure is injected", retry_after_seconds=pause)
+
+    def _reply(self, request: Request, result: tuple[int, dict[str, Any]] | Exception) -> None:
+        self._loop.call_outside(self._weather.latency_seconds(), request.answer_with, result)
+
+    def _is_too_late(self, request: Request) -> bool:
+        limit = request.query.get("timeout")
+        return limit is not None and self._loop.time() - request.sent > float(limit.removesuffix("s"))
+
+    def _carry_out(self, request: Request) -> tuple[int, dict[str, Any]] | Exception:
+        if request.path == "/version":
+            return 200, {}
+        try:
+            target = find_target(request.method, request.path, watching=False, store=self._store)
+            call = Call(target, request.query, request.raw, request.content_type)
+            outcome = carry_out(self._store, call)
+        except StatusError as error:
+            return ApiError(error.code, error.reason, error.message, error.details)
+        if request.is_bind:
+            self._on_bind("landed", request)
+        elif request.method == "DELETE" and outcome.body:
+            self._on_delete("landed", request, outcome.body["metadata"].get("uid", ""))
+        return outcome.status, _body(target, outcome, request.accept)
+
+
+def _body(target: Target, outcome: Outcome, accept: str) -> dict[str, Any]:
+    if outcome.page is None:
+        return outcome.body or {}
+    items = [metadata_only(item) for item in outcome.page.items] if "as=Partial" in accept else outcome.page.items
+    return {"kind": target.resource.list_kind, "metadata": list_metadata(outcome.page), "items": list(items)}

@@ -1,0 +1,544 @@
+"""Stands beside one Berth: is told what it is told, sees what it decides and writes, and checks it after every step.
+
+It puts itself around a few methods of the shipped objects (what the cluster says, what is assumed and given back, where
+a pod is put in the queue). None of them is changed: each is called as it was called, once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from berth.cluster.errors import ApiError
+from berth.engine.pipeline import Diagnosis
+from berth.model import Pod, object_key, parse_pod
+from berth.runtime import Runtime
+from berth.scheduler.cache import Cache
+from berth.scheduler.queue import Part
+from berth.sim.resources import PODS
+from reference.engine import feasible, refusal, take_survey
+from reference.profile import Profile
+from simulation.knowledge import Body, Knowledge, Nomination, Parser
+from simulation.network import Request
+from simulation.policies import allows, reference_profile
+from simulation.recording import RecordingStore
+from simulation.trace import Trace
+
+TOLERANCE_SECONDS = 1e-6
+REFUSALS_A_CHECK = 3  # there are ten times as many as placements
+PENDING = "pending"
+
+
+class Overseer:
+    """Of one process. `first_version`: of its first list of pods, 0 before it."""
+
+    def __init__(
+        self,
+        name: str,
+        runtime: Runtime,
+        store: RecordingStore,
+        trace: Trace,
+        parse: Parser,
+        bound: dict[str, tuple[str, int]],
+        first_version: Callable[[], int],
+        allowed: Mapping[str, frozenset[str]],
+        now: Callable[[], float],
+    ) -> None:
+        self.name = name
+        self.runtime = runtime
+        self.knowledge = Knowledge(parse)
+        self.attempts: Counter[str] = Counter()
+        self.decisions = 0
+        self._refusals = 0
+        self._store = store
+        self._trace = trace
+        self._bound = bound  # by UID: who bound it, and in which version of the store
+        self._first_version = first_version
+        self._allowed = allowed
+        self._now = now
+        self._scheduler = runtime._scheduler
+        self._intake = self._scheduler._intake
+        self._cache: Cache = runtime._cache
+        self._queue = runtime._queue
+        self._touched: dict[str, None] = {}
+        self._forgotten: set[str] = set()
+        self._open: dict[str, str] = {}  # assumptions by UID: the node
+        self._decided: dict[str, str] = {}
+        self._acknowledged: set[str] = set()
+        self._under_way: set[str] = set()
+        self._unsure: dict[str, str] = {}  # by UID: the key of a pod that may be bound, since a bind of it was sent
+        self._not_before: dict[str, float] = {}
+        self._victims: dict[str, dict[str, str]] = {}  # by UID: the UIDs that it has to go for, and the node of each
+        self._deciding: Any = None
+        self._profiles: dict[int, tuple[Any, Profile]] = {}
+        self._stand_between()
+
+    def _stand_between(self) -> None:
+        intake, cache, queue = self._intake, self._cache, self._queue
+        _around(intake, "observe", self._before_observe)
+        _around(intake, "observe_pod", lambda body: self._observe("Pod", body))
+        _around(intake, "remove", self._before_remove)
+        _around(intake, "assume", self._before_assume, self._after_assume)
+        _around(cache, "forget", self._before_forget)
+        _around(cache, "confirm", self._acknowledged.add)
+        _around(queue, "_enter", self._before_enter)
+        _around(queue, "_leave", lambda item: self._touch(item.uid))
+        _around(queue, "remove", lambda uid: self._not_before.pop(uid, None))
+        _around(queue, "_start_over", lambda *_: self._not_before.clear())  # under other policies
+        _around(self._scheduler._cycle, "_reject", self._before_reject)
+        _around(self._scheduler._preempting, "_preempt", self._before_preempt)
+        _around(queue, "fail", self._before_fail)
+        _around(queue, "retry", self._before_retry)
+        _around(cache, "nominate", _nothing, self._after_nominate)
+        _around(cache, "nomination_written", self._before_nomination_written)
+        _around(runtime_usage(self.runtime), "decided", self._before_decided)
+
+    # --- what it is told ---------------------------------------------------------------------------------------------
+
+    def _before_observe(self, kind: str, body: Body) -> None:
+        if kind != "Pod":  # pods come through `observe_pod`
+            self._observe(kind, body)
+
+    def _observe(self, kind: str, body: Body) -> None:
+        if self.knowledge.observe(kind, body):
+            self._trace.note(
+                f"{self.name} hears of {kind} {object_key(body)} v{body['metadata']['resourceVersion']}",
+                object_key(body),
+                body["metadata"]["uid"],
+            )
+        if kind == "Pod":
+            self._touch(body["metadata"]["uid"])
+
+    def _before_remove(self, kind: str, body: Body) -> None:
+        uid = body["metadata"]["uid"]
+        self.knowledge.remove(kind, body)
+        self._trace.note(f"{self.name} hears that {kind} {object_key(body)} is gone", object_key(body), uid)
+        if kind == "Pod":
+            self._touch(uid)
+
+    def _touch(self, uid: str) -> None:
+        self._touched[uid] = None
+
+    # --- what it decides ---------------------------------------------------------------------------------------------
+
+    def _before_decided(self, active: Any, *_: object) -> None:
+        self._deciding = active
+
+    def _before_assume(self, pod: Pod, node_name: str, *_: object) -> None:
+        """Invariants 3, 4 and 9, on what was known at this moment."""
+        self.decisions += 1
+        self._trace.note(f"{self.name} decides: {pod.key} ({pod.uid[:8]}) to {node_name}", pod.key, pod.uid, node_name)
+        self._check_wanted(pod)
+        self._check_policy(pod)
+        profile = self._profile()
+        world = self.knowledge.world(without=pod.uid)
+        if node_name not in feasible(world, profile, self._newest(pod)) or not self._is_let(pod, node_name, world):
+            refused = "is not known" if node_name not in world.nodes else "does not take it by the reference"
+            self._trace.violate("4 filters", f"{pod.key} was given {node_name}, which {refused}", pod.key, node_name)
+
+    def _is_let(self, pod: Pod, node_name: str, world: Any) -> bool:
+        """Whether the policy's own rules, which the reference does not know, let the pod onto the node."""
+        policy = self._deciding.policy
+        if policy.extenders and node_name not in self._allowed.get(pod.uid, ()):
+            return False
+        return allows(policy, world.nodes[node_name])
+
+    def _newest(self, pod: Pod) -> Pod:
+        body = self.knowledge.pod(pod.uid)
+        newest = None if body is None else self.knowledge.parse("Pod", body)
+        return newest if isinstance(newest, Pod) else pod
+
+    def _check_wanted(self, pod: Pod) -> None:
+        body = self.knowledge.pod(pod.uid)
+        problem = ""
+        if body is None:
+            problem = "is gone"
+        elif body["metadata"].get("deletionTimestamp"):
+            problem = "is being deleted"
+        elif body["spec"].get("schedulingGates"):
+            problem = "is gated"
+        elif body["spec"].get("nodeName"):
+            problem = "is bound"
+        elif not self.knowledge.is_ours(body):
+            problem = "is for another scheduler"
+        if problem:
+            self._trace.violate("3 right pod", f"{pod.key} was given a node and {problem}", pod.key, pod.uid)
+
+    def _check_policy(self, pod: Pod) -> None:
+        policy = self._deciding.policy
+        try:
+            good = self.knowledge.policy_of(self._newest(pod))
+        except LookupError:
+            self._trace.violate("9 generation", f"{pod.key}: no policy decides for it", pod.key)
+            return
+        wanted = ("", 0) if good is None else (good.uid, good.generation)
+        if (policy.uid, policy.generation) != wanted:
+            said = f"policy {policy.name} generation {policy.generation} decided, {wanted} is in force"
+            self._trace.violate("9 generation", f"{pod.key}: {said}", pod.key)
+
+    def _profile(self) -> Profile:
+        active = self._deciding
+        kept = self._profiles.get(id(active))
+        if kept is None or kept[0] is not active:
+            kept = self._profiles[id(active)] = (active, reference_profile(active.policy))
+        return kept[1]
+
+    def _after_assume(self, _: object, pod: Pod, node_name: str, *__: object) -> None:
+        self.knowledge.assumed[pod.uid] = (pod, node_name)
+        self._decided[pod.uid] = node_name
+        self._touch(pod.uid)
+        if pod.uid in self._open:
+            self._trace.violate("6 assumptions", f"{pod.key} is assumed twice", pod.key, pod.uid)
+        self._open[pod.uid] = node_name
+
+    def _before_forget(self, uid: str) -> None:
+        if uid in self._open:
+            self._trace.note(f"{self.name} gives the room of {uid[:8]} back", uid, self._open[uid])
+            if uid in self._unsure:
+                self._trace.violate(
+                    "6 assumptions",
+                    f"the room of {self._unsure[uid]} is given back, and nobody has looked whether it is bound",
+                    uid,
+                    self._unsure[uid],
+                )
+        self._forgotten.add(uid)
+        self.knowledge.assumed.pop(uid, None)
+        self._touch(uid)
+
+    def _after_nominate(self, number: int | None, uid: str, node_name: str) -> None:
+        body = self.knowledge.pod(uid)
+        if number is not None and body is not None:
+            self._trace.note(f"{self.name} nominates {object_key(body)} to {node_name or 'no node'}", uid, node_name)
+            self.knowledge.nominations[uid] = Nomination(number, node_name)
+
+    def _before_nomination_written(self, uid: str, number: int, version: str) -> None:
+        ours = self.knowledge.nominations.get(uid)
+        if ours is not None and ours.number == number:
+            ours.version = int(version)
+
+    # --- whom it pushes out ------------------------------------------------------------------------------------------
+
+    def _before_preempt(self, item: Any, pod: Pod, active: Any, _: object, nomination: Any) -> None:
+        """Invariant 8, on what was known at this moment; and the nomination counts from now on."""
+        preemptor, node = self._newest(pod), nomination.node
+        victims = [self._newest(victim) for victim in nomination.victims]
+        names = ", ".join(victim.key for victim in victims)
+        self._trace.note(
+            f"{self.name} pushes {names} out of {node} for {pod.key}",
+            pod.key,
+            pod.uid,
+            node,
+            *(victim.key for victim in victims),
+        )
+        for victim in victims:
+            if victim.priority >= preemptor.priority:
+                self._trace.violate("8 victims", f"{victim.key} is as important as {pod.key}", pod.key, victim.key)
+            self._victims.setdefault(victim.uid, {})[pod.uid] = node
+        self._check_not_for_nothing(preemptor, node, victims)
+        self._touch(pod.uid)
+        if self.knowledge.nominated_to(preemptor) != node:
+            self.knowledge.nominations[pod.uid] = Nomination(-1, node)
+
+    def _check_not_for_nothing(self, pod: Pod, node: str, victims: list[Pod]) -> None:
+        """With all victims gone the pod fits; with one of them still there it does not."""
+        world = self.knowledge.world(without=pod.uid)
+        asked = take_survey(world, self._profile(), pod).asked
+        target = world.nodes[node]
+        emptied = world.without_pods(victims)
+        if refusal(emptied, asked, pod, target) is not None:
+            why = refusal(emptied, asked, pod, target)
+            self._trace.violate(
+                "8 victims", f"{pod.key} does not fit on {node} without its victims: {why}", pod.key, node
+            )
+        for victim in victims:
+            if refusal(emptied.with_pods([victim], node), asked, pod, target) is None:
+                self._trace.violate("8 victims", f"{victim.key} need not go for {pod.key}", pod.key, victim.key, node)
+
+    def on_delete(self, moment: str, request: Request, uid: str) -> None:
+        """A pod is deleted: one that was chosen, for a pod that still waits for the node."""
+        *_, namespace, _, name = request.path.split("/")
+        key = f"{namespace}/{name}"
+        self._trace.note(f"{self.name} delete of {key} ({uid[:8]}): {moment} {request.fault}", key, uid)
+        if uid not in self._victims:
+            self._trace.violate("8 victims", f"{key} ({uid[:8]}) is deleted, and was never chosen", key, uid)
+        elif moment == "sent" and not any(self._waits_for(*wait) for wait in self._victims[uid].items()):
+            self._trace.violate(
+                "8 victims", f"{key} is deleted, and nobody waits for its room", key, *self._victims[uid]
+            )
+
+    def _waits_for(self, uid: str, node: str) -> bool:
+        body = self.knowledge.pod(uid)
+        pod = None if body is None else self.knowledge.parse("Pod", body)
+        return isinstance(pod, Pod) and self.knowledge.wanted(uid) and self.knowledge.nominated_to(pod) == node
+
+    # --- where it puts pods ------------------------------------------------------------------------------------------
+
+    def _before_enter(self, item: Any, part: Part, *_: object) -> None:
+        uid = item.uid
+        self._touch(uid)
+        if part is not Part.IN_FLIGHT:
+            return
+        self.attempts[uid] += 1
+        if self._now() < self._not_before.get(uid, 0.0) - TOLERANCE_SECONDS:
+            due = self._not_before[uid]
+            self._trace.violate(
+                "12 retries", f"{item.pod.key} is tried before its backoff ends at {due:.3f}", item.pod.key
+            )
+
+    def _before_reject(self, item: Any, *rest: object) -> None:
+        """Invariant 13: a pod is turned away only where nothing takes it, on what was known."""
+        if any(isinstance(one, Diagnosis) and one.error for one in rest):
+            return
+        record = self._newest(item.pod)
+        self._trace.note(f"{self.name} finds no node for {record.key}", record.key, item.uid)
+        try:
+            self.knowledge.policy_of(record)
+        except LookupError:
+            return
+        if self._deciding.policy.extenders:
+            return  # what was allowed was allowed before
+        self._refusals += 1
+        if self._refusals % REFUSALS_A_CHECK:
+            return
+        world = self.knowledge.world(without=item.uid)
+        found = [
+            name
+            for name in feasible(world, self._profile(), record)
+            if allows(self._deciding.policy, world.nodes[name])
+        ]
+        if found:
+            self._trace.violate("13 refusals", f"{record.key} was turned away, and fits on {found}", record.key, *found)
+
+    def _before_fail(self, item: Any, pace: Any = None) -> None:
+        if self._queue.is_in_flight(item):
+            self._trace.note(f"{self.name} fails with {item.pod.key}", item.pod.key, item.uid)
+            if not item.outdated:  # else other policies are in force since it began
+                self._back_off(item.uid, item.attempts, pace or item.pace)
+
+    def _before_retry(self, pod: Pod, attempts: int, pace: Any = None, *_: object) -> None:
+        if self._queue.part_of(pod.uid) is None and pace is not None:
+            self._back_off(pod.uid, attempts, pace)
+
+    def _back_off(self, uid: str, attempts: int, pace: Any) -> None:
+        seconds = pace.first_backoff_seconds
+        for _ in range(attempts - 1):
+            seconds = min(2 * seconds, pace.longest_backoff_seconds)
+        self._not_before[uid] = self._now() + seconds
+
+    # --- what it writes ----------------------------------------------------------------------------------------------
+
+    def on_bind(self, moment: str, request: Request) -> None:
+        """Invariants 1, 2 and 3, at the API server's door and behind it."""
+        binding = orjson.loads(request.raw)
+        *_, namespace, _, pod_name, _ = request.path.split("/")
+        key, uid, node = f"{namespace}/{pod_name}", binding["metadata"].get("uid", ""), binding["target"]["name"]
+        self._trace.note(f"{self.name} bind of {key} ({uid[:8]}) to {node}: {moment} {request.fault}", key, uid, node)
+        if moment == "sent":
+            self._check_sent(key, uid, node, request)
+        else:
+            self._check_landed(namespace, pod_name, node)
+
+    def _check_sent(self, key: str, uid: str, node: str, request: Request) -> None:
+        if not uid:
+            return  # whom it binds shows when it lands
+        if uid in self._acknowledged:
+            self._trace.violate("2 once", f"{key} is bound again after the API server had said yes", key, uid)
+        if uid in self._under_way:
+            self._trace.violate("2 once", f"{key} is bound while a bind of it is under way", key, uid)
+        self._under_way.add(uid)
+        self._unsure[uid] = key
+        request.answer.add_done_callback(lambda _: self._under_way.discard(uid))
+
+    def on_answer(self, request: Request, error: ApiError | None) -> None:
+        """A refused bind has bound nothing, and a pod that was read is known to be bound or not."""
+        parts = request.path.split("/")
+        if request.is_bind:
+            if error is not None and 400 <= error.status < 500:
+                self._unsure.pop(orjson.loads(request.raw)["metadata"].get("uid", ""), None)
+        elif (
+            request.method == "GET"
+            and len(parts) == 7
+            and parts[5] == "pods"
+            and (error is None or error.status == 404)
+        ):
+            key = f"{parts[4]}/{parts[6]}"
+            self._unsure = {uid: other for uid, other in self._unsure.items() if other != key}
+
+    def _check_landed(self, namespace: str, pod_name: str, node: str) -> None:
+        body = self._store.get(PODS, namespace, pod_name)
+        uid, key = body["metadata"]["uid"], f"{namespace}/{pod_name}"
+        if uid in self._bound:
+            self._trace.violate("2 once", f"{key} ({uid[:8]}) is bound a second time", key, uid)
+        if self._decided.get(uid) != node:
+            self._trace.violate(
+                "3 right pod",
+                f"{key} ({uid[:8]}) is bound to {node}, which was decided for another pod of its name",
+                key,
+                uid,
+                node,
+            )
+        self._bound[uid] = (self.name, self._store.revision)
+        self._check_room(node, key)
+
+    def _check_room(self, node: str, key: str) -> None:
+        """What we bound there, as far as this process could know of it, is not more than the node ever had."""
+        used: Counter[str] = Counter()
+        for body in self._store.list(PODS).items:
+            if body["spec"].get("nodeName") == node and self._could_know(body["metadata"]["uid"]):
+                pod = parse_pod(body)
+                if pod.phase not in ("Succeeded", "Failed"):
+                    used.update({**pod.usage, "pods": 1})
+        have = self._store.largest.get(node, {})
+        over = {name: amount for name, amount in used.items() if amount > have.get(name, 0)}
+        if over:
+            self._trace.violate("1 room", f"{node} has {have}, and our binds take {over}", node, key)
+
+    def _could_know(self, uid: str) -> bool:
+        who, version = self._bound.get(uid, ("", 0))
+        return who == self.name or (who != "" and version <= self._first_version())
+
+    # --- after every step --------------------------------------------------------------------------------------------
+
+    def check_step(self) -> None:
+        """Invariants 5, 6 and 14, for what this step has touched."""
+        if self.runtime._faults.counts or self._scheduler._faults.counts:
+            counts = {**self.runtime._faults.counts, **self._scheduler._faults.counts}
+            self._trace.violate("14 faults", f"something failed that nobody expected: {counts}")
+        if not self._touched:
+            return
+        for uid in self._touched:
+            self._check_place(uid)
+            self._check_assumption(uid)
+        self._touched.clear()
+        self._forgotten.clear()
+
+    def _check_place(self, uid: str) -> None:
+        pods = self._cache._pods
+        places = [
+            name
+            for name, there in ((PENDING, pods.pending), ("assumed", pods.assumed), ("bound", pods._bound))
+            if uid in there
+        ]
+        place = self.knowledge.place(uid)
+        if places != ([place] if place else []):
+            self._misplaced(
+                uid, f"the cache has it as {places or 'gone'}, and what was told makes it {place or 'gone'}"
+            )
+        if place == PENDING:
+            self._check_nomination(uid)
+        parts = [name for name, there in self._parts() if uid in there]
+        listed = self._queue.part_of(uid)
+        if parts != ([listed.value] if listed else []):
+            self._misplaced(uid, f"the queue has it in {parts}, and says {listed}")
+        if (listed is not None) != self.knowledge.wanted(uid):
+            self._misplaced(uid, f"the queue has it in {listed}; does it wait for us? {self.knowledge.wanted(uid)}")
+
+    def _check_nomination(self, uid: str) -> None:
+        """A nomination counts from the step on in which it is decided, and until a version that knows of it shows."""
+        body = self.knowledge.pod(uid)
+        pod = None if body is None else self.knowledge.parse("Pod", body)
+        if isinstance(pod, Pod):
+            ours, told = self._cache.state._nominated_to.get(uid, ""), self.knowledge.nominated_to(pod)
+            if ours != told:
+                self._trace.violate("7 columns", f"{pod.key} waits for {told!r}, the state has {ours!r}", pod.key, uid)
+
+    def _parts(self) -> list[tuple[str, Any]]:
+        queue = self._queue
+        return [
+            ("active", queue._active),
+            ("backoff", queue._backoff),
+            ("backoff", queue._failed),
+            ("unschedulable", queue._unschedulable._by_time),
+            ("gated", queue._gated),
+            ("in_flight", queue._in_flight),
+            ("held", queue._held),
+        ]
+
+    def _misplaced(self, uid: str, problem: str) -> None:
+        body = self.knowledge.pod(uid)
+        key = object_key(body) if body else uid
+        self._trace.violate("5 one place", f"{key} ({uid[:8]}): {problem}", key, uid)
+
+    def _check_assumption(self, uid: str) -> None:
+        held = uid in self._cache.assumed()
+        if held is (uid in self._open):
+            return
+        if held:
+            self._trace.violate("6 assumptions", f"{uid} is assumed, and nobody has decided that", uid)
+        node = self._open.pop(uid)
+        told = self.knowledge.place(uid) in ("", "bound")
+        if not told and uid not in self._forgotten:
+            self._trace.violate(
+                "6 assumptions", f"the room of {uid} on {node} is given up, and nobody said so", uid, node
+            )
+
+    # --- now and then ------------------------------------------------------------------------------------------------
+
+    def check_columns(self) -> None:
+        """Invariant 7: everything that decisions read is what a fresh cache makes of what was told."""
+        fresh = Cache()
+        for kind, bodies in self.knowledge.objects.items():
+            if kind != "SchedulingPolicy":
+                for body in bodies.values():
+                    fresh.observe(kind, body)
+        for uid, (_, node) in self.knowledge.assumed.items():
+            body = self.knowledge.pod(uid)
+            fresh.assume(parse_pod(body), node) if body else None
+        ours, true = self._cache.state, fresh.state
+        names = {node.name for node in true.table.nodes()}
+        if {node.name for node in ours.table.nodes()} != names:
+            self._trace.violate("7 columns", "the table has other nodes than were told")
+        for name in sorted(names):
+            if set(ours.table.pods_on(name)) != set(true.table.pods_on(name)):
+                self._trace.violate("7 columns", f"other pods on {name} than were told", name)
+            if sums(ours.table, name) != sums(true.table, name):
+                told = f"{sums(ours.table, name)}, a rebuild {sums(true.table, name)}"
+                self._trace.violate("7 columns", f"{name}: the sums are {told}", name)
+
+    def check_parked(self) -> None:
+        """Invariant 10, all the time: who is parked fits nowhere, on what is known; else a change has been missed."""
+        world = self.knowledge.world()
+        for item in list(self._queue._unschedulable):
+            pod = self._newest(item.pod)
+            active = self._intake.policy_for(pod)
+            if active is None or active.policy.extenders:
+                continue
+            fitting = feasible(world, reference_profile(active.policy), pod)
+            found = [name for name in fitting if allows(active.policy, world.nodes[name])]
+            if found:
+                since = f"since {item.since:.3f}, until one of {sorted(item.wakes_on)}"
+                self._trace.violate("10 liveness", f"{pod.key} is parked {since}, and fits on {found}", pod.key, *found)
+
+
+def runtime_usage(runtime: Runtime) -> Any:
+    return runtime._book.usage
+
+
+def sums(table: Any, name: str) -> object:
+    row = table.row(name)
+    amounts = {
+        resource: (int(table.allocatable[index, row]), int(table.used[index, row]))
+        for resource, index in table.resource_index.items()
+    }
+    return {resource: pair for resource, pair in amounts.items() if any(pair)}, table.nonzero[:, row].tolist()
+
+
+def _around(owner: Any, name: str, before: Callable[..., Any], after: Callable[..., Any] | None = None) -> None:
+    """Have `before` called with the same arguments first, and `after` at the end, with the result in front of them."""
+    shipped = getattr(owner, name)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        before(*args, **kwargs)
+        result = shipped(*args, **kwargs)
+        if after is not None:
+            after(result, *args, **kwargs)
+        return result
+
+    setattr(owner, name, call)
+
+
+def _nothing(*_: object) -> None:
+    """Nothing is to be done."""

@@ -1,0 +1,144 @@
+"""What kopf tells Berth about one kind: a list, then changes, in order for one object and in no order between objects.
+
+    list --> every object, with type None --> watch from the list's version --> ADDED, MODIFIED, DELETED
+      ^                                          |   ^
+      +---------- 410: what was deleted          |   +--- cut: again from the last version that was read
+                  meanwhile is never told -------+
+
+Each object has a queue of its own, as in kopf, and what is late in it holds up what is behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from berth.cluster.listing import Resource
+from berth.sim.errors import StatusError
+from berth.sim.history import Watch
+from berth.sim.loop import SeededLoop
+from berth.sim.store import Page, Store
+from simulation.weather import Weather
+
+HandOver = Callable[[str, str | None, Mapping[str, Any]], None]
+
+PAUSE_SECONDS = (0.25, 3.0)
+LATE_SECONDS = (0.2, 20.0)
+PAST_VERSIONS = 40
+
+
+class Watcher:
+    """Runs inside the process that it tells."""
+
+    def __init__(
+        self, loop: SeededLoop, store: Store, weather: Weather, resource: Resource, hand_over: HandOver
+    ) -> None:
+        self._loop = loop
+        self._store = store
+        self._weather = weather
+        self._kind = resource.kind
+        self._fields = resource.field_selector
+        self._find = (resource.group, resource.version, resource.plural)
+        self._hand_over = hand_over
+        self._queues: dict[str, deque[tuple[str | None, Mapping[str, Any]]]] = {}
+        self._due: dict[str, float] = {}
+        self._watch: Watch | None = None
+        self._is_expired = False
+        self._lists = 0
+        self.first_version = 0
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            version = await self._list()
+            while not self._is_expired:
+                version = await self._read(version)
+                await asyncio.sleep(self._weather.latency_seconds())
+            self._is_expired = False
+
+    def expire(self) -> None:
+        """The connection ends, and the next one gets 410."""
+        self._is_expired = True
+        if self._watch is not None:
+            self._watch.close()
+
+    def close(self) -> None:
+        """Nobody is told anything any more."""
+        if self._watch is not None:
+            self._watch.close()
+
+    # --- lists -------------------------------------------------------------------------------------------------------
+
+    async def _list(self) -> str:
+        while True:
+            await asyncio.sleep(self._weather.latency_seconds())
+            if self._loop.time() >= self._weather.outage_until and not self._weather.on_request("GET", is_bind=False):
+                break
+            await asyncio.sleep(self._weather.between(*PAUSE_SECONDS))
+        page = self._page()
+        self._lists += 1
+        self.first_version = self.first_version or int(page.resource_version)
+        for body in page.items:
+            self._put(None, body)
+        return page.resource_version
+
+    def _page(self) -> Page:
+        resource = self._store.find(*self._find)
+        if resource is None:
+            return Page([], str(self._store.revision), "", None)
+        if self._lists and self._weather.happens("relist from the past"):
+            past = max(1, self._store.revision - self._weather.random.randint(1, PAST_VERSIONS))
+            try:
+                return self._store.list(
+                    resource, field_selector=self._fields, resource_version=str(past), match="Exact"
+                )
+            except StatusError:
+                pass  # that long ago is not remembered
+        return self._store.list(resource, field_selector=self._fields)
+
+    # --- changes -----------------------------------------------------------------------------------------------------
+
+    async def _read(self, version: str) -> str:
+        """Until the connection ends; the last version that was read."""
+        resource = self._store.find(*self._find)
+        if resource is None:
+            await asyncio.sleep(5.0)
+            self._is_expired = True
+            return version
+        watch = self._watch = self._store.watch(resource, field_selector=self._fields, resource_version=version)
+        lifetime = self._loop.call_later(self._weather.watch_lifetime_seconds(), watch.close)
+        try:
+            async for type_, body in watch:
+                version = body["metadata"]["resourceVersion"]
+                self._take(type_, body)
+        finally:
+            lifetime.cancel()
+            watch.close()
+        if self._weather.happens("watch 410"):
+            self._is_expired = True
+        return version
+
+    def _take(self, type_: str, body: Mapping[str, Any]) -> None:
+        if self._weather.happens("event dropped"):
+            return
+        self._put(type_, body)
+        if self._weather.happens("event doubled"):
+            self._loop.call_later(self._weather.between(0.0, 10.0), self._put, type_, body)
+
+    def _put(self, type_: str | None, body: Mapping[str, Any]) -> None:
+        uid = body["metadata"]["uid"]
+        late = self._weather.happens("event late")
+        seconds = self._weather.between(*LATE_SECONDS) if late else self._weather.latency_seconds()
+        due = max(self._due.get(uid, 0.0), self._loop.time() + seconds)
+        self._due[uid] = due
+        self._queues.setdefault(uid, deque()).append((type_, body))
+        self._loop.call_at(due, self._deliver, uid)
+
+    def _deliver(self, uid: str) -> None:
+        queue = self._queues[uid]
+        type_, body = queue.popleft()
+        if not queue:
+            del self._queues[uid], self._due[uid]
+        self._hand_over(self._kind, type_, body)

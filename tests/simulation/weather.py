@@ -1,0 +1,74 @@
+"""How often what goes wrong: each seed has a mixture of its own, in which some things never happen and some often do.
+
+A mixture in which everything happens a little finds less: faults hide each other. So every kind of fault is switched on
+by chance, and then gets a rate.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+REQUEST_FAULTS = (
+    "answer 409",
+    "answer 429",
+    "answer 500",
+    "answer 503",
+    "cut before",
+    "cut after",
+    "timeout, not done",
+    "timeout, done",
+    "slow request",
+)
+EVENT_FAULTS = ("event dropped", "event doubled", "event late")
+WATCH_FAULTS = ("watch cut", "watch 410", "relist from the past")
+EXTENDER_FAULTS = ("extender fails", "extender slow")
+STAGE_FAULTS = ("pre-bind fails", "pre-bind slow")
+RATES = (0.01, 0.04, 0.15)
+LIKELIHOOD = 0.55  # of a kind of fault to be there at all
+WRITES = frozenset({"POST", "PATCH", "PUT", "DELETE"})
+
+
+class Weather:
+    """Draws faults; `calm` ends all of them."""
+
+    def __init__(self, seed: object) -> None:
+        self.random = Random(f"weather/{seed}")
+        self.calm = False
+        self.outage_until = 0.0
+        self.counts: Counter[str] = Counter()
+        kinds = (*REQUEST_FAULTS, *EVENT_FAULTS, *EXTENDER_FAULTS, *STAGE_FAULTS)
+        self.rates = {kind: self.random.choice(RATES) for kind in kinds if self.random.random() < LIKELIHOOD}
+        self.rates |= {kind: 0.3 for kind in WATCH_FAULTS if self.random.random() < LIKELIHOOD}
+        self.rates["permit waits"] = 0.3
+        self._latency_seconds = self.random.choice((0.002, 0.02, 0.2))
+
+    def happens(self, kind: str) -> bool:
+        """Whether this kind of fault happens now; counted if it does."""
+        rate = self.rates.get(kind, 0.0)
+        if self.calm or not rate or self.random.random() >= rate:
+            return False
+        self.counts[kind] += 1
+        return True
+
+    def on_request(self, method: str, *, is_bind: bool) -> str:
+        """The fault of a request, "" for none. There is a conflict only about binds."""
+        for kind in REQUEST_FAULTS:
+            if kind == "answer 409" and not is_bind:
+                continue
+            if kind in ("cut after", "timeout, done") and method not in WRITES:
+                continue
+            if self.happens(kind):
+                return kind
+        return ""
+
+    def latency_seconds(self) -> float:
+        return self.random.uniform(0.0005, self._latency_seconds)
+
+    def between(self, least: float, most: float) -> float:
+        return self.random.uniform(least, most)
+
+    def watch_lifetime_seconds(self) -> float:
+        if self.happens("watch cut"):
+            return self.between(0.5, 12.0)
+        return self.between(200.0, 400.0)
