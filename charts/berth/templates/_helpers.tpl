@@ -1,0 +1,121 @@
+{{- /* Names and labels, as `helm create` makes them. */ -}}
+
+{{- define "berth.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "berth.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "berth.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "berth.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "berth.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "berth.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: berth
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "berth.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "berth.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- required "serviceAccount.name: name the account that exists, or set serviceAccount.create to true" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "berth.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The file that `berth run --config` reads. */ -}}
+{{- define "berth.configuration" -}}
+apiVersion: berth.dev/v1alpha1
+kind: BerthConfiguration
+standalone: {{ not .Values.leaderElection.enabled }}
+{{- if .Values.leaderElection.enabled }}
+peeringName: {{ .Values.leaderElection.peeringName | quote }}
+peeringLifetimeSeconds: {{ .Values.leaderElection.lifetimeSeconds }}
+{{- end }}
+httpsAddress: {{ printf "%s:%d" .Values.https.bindAddress (int .Values.https.port) | quote }}
+{{- if .Values.tls.secretName }}
+tlsCertFile: /etc/berth/tls/tls.crt
+tlsPrivateKeyFile: /etc/berth/tls/tls.key
+{{- end }}
+{{- with .Values.config }}
+logLevel: {{ .logLevel }}
+logFormat: {{ .logFormat }}
+censusSeconds: {{ int .censusSeconds }}
+builtInPolicy: {{ and .builtInPolicy $.Values.rbac.preemption }}
+{{- if not (kindIs "invalid" .seed) }}
+seed: {{ int64 .seed }}
+{{- end }}
+debugEndpoints: {{ .debugEndpoints }}
+{{- with .featureGates }}
+featureGates:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- /* By these helm knows the release's own objects, also those that it has not made itself. */ -}}
+{{- define "berth.ownership" -}}
+meta.helm.sh/release-name: {{ .Release.Name }}
+meta.helm.sh/release-namespace: {{ .Release.Namespace }}
+{{- end -}}
+
+{{- /* Whether helm can make SchedulingPolicies now: not in the step that defines the kind, as it looks every kind up before
+       it makes anything. Where others define it, they have done so, or helm says that they have not. */ -}}
+{{- define "berth.policiesServed" -}}
+{{- if or (not .Values.crds.install) (.Capabilities.APIVersions.Has "berth.dev/v1alpha1/SchedulingPolicy") -}}
+yes
+{{- end -}}
+{{- end -}}
+
+{{- /* Every policy by name, as YAML. Without the right to delete pods none preempts, and one takes the place of the built-in
+       policy, which would, unless one of the values has its schedulerName or nothing is built in. */ -}}
+{{- define "berth.policies" -}}
+{{- $policies := deepCopy .Values.policies -}}
+{{- $claimed := not .Values.config.builtInPolicy -}}
+{{- range $policies }}{{ if eq .schedulerName "berth" }}{{ $claimed = true }}{{ end }}{{ end -}}
+{{- $instead := not (or .Values.rbac.preemption .Values.defaultPolicy.enabled $claimed) -}}
+{{- with .Values.defaultPolicy -}}
+{{- if or .enabled $instead -}}
+{{- if hasKey $policies .name -}}
+{{- fail (printf "policies.%s: defaultPolicy has the same name; give one of them another" .name) -}}
+{{- end -}}
+{{- $_ := set $policies .name (dict "schedulerName" (ternary "berth" .schedulerName $instead)) -}}
+{{- end -}}
+{{- end -}}
+{{- if not .Values.rbac.preemption -}}
+{{- range $name, $spec := $policies -}}
+{{- $preemption := default dict $spec.preemption -}}
+{{- if $preemption.enabled -}}
+{{- fail (printf "policies.%s.preemption.enabled: needs the right to delete pods; set rbac.preemption to true, or switch preemption off" $name) -}}
+{{- end -}}
+{{- $_ := set $spec "preemption" (merge (dict "enabled" false) $preemption) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $policies -}}
+{{- end -}}
