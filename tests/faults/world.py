@@ -96,6 +96,10 @@ class World:
         except TimeoutError:
             raise AssertionError(f"not after {seconds:g} s: {what()}; {self.runtime.statistics()}") from None
 
+    def running_binds(self) -> int:
+        running: int = self.runtime.statistics()["scheduler"]["binds"]["running"]
+        return running
+
     def differences(self) -> list[str]:
         """Where the operator's cache and the store disagree, in words; none at all if they are equal."""
         return [*self._different_objects(), *self._different_pods()] or self._different_sums()
