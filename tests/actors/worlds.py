@@ -15,7 +15,7 @@ JOBS = "/apis/batch/v1/namespaces/default/jobs"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 CLAIMS = f"{DEFAULT}/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 60.0
 
 Objects = Mapping[str, Object]
 

@@ -12,12 +12,13 @@ from support.builders import make_node, make_pod
 
 PODS = "/api/v1/pods"
 POD = "/api/v1/namespaces/default/pods/web"
+LIMIT_SECONDS = 60
 
 
 async def seen(api: Client, count: int, version: str, **parameters: str) -> Events:
     """The first `count` events of a watch of pods."""
     events: Events = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LIMIT_SECONDS):
         async for batch in api.watch(PODS, version, **parameters):
             events += batch
             if len(events) >= count:
@@ -88,7 +89,7 @@ async def test_a_bind_is_reported_with_the_node(api: Client) -> None:
 
 async def test_a_watch_ends_when_its_time_is_over(api: Client) -> None:
     _, version = await api.list_with_version(PODS)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LIMIT_SECONDS):
         events = [event async for batch in api.watch(PODS, version, timeoutSeconds="1") for event in batch]
     assert events == []
 
@@ -121,7 +122,7 @@ async def test_a_watch_of_one_namespace_tells_nothing_of_others(api: Client) -> 
     await api.create(plain(make_pod("elsewhere", namespace="kube-system")))
     await api.create(plain(make_pod("web")))
     events: Events = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LIMIT_SECONDS):
         async for batch in api.watch("/api/v1/namespaces/default/pods", version):
             events += batch
             break

@@ -18,7 +18,7 @@ from aiohttp import web
 from berth.cluster.api import Api
 from berth.cluster.credentials import Credentials, Source
 
-LIMIT_SECONDS = 20
+LIMIT_SECONDS = 60
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from control_plane.client import Client
 
 CRD = Path(__file__).parents[2] / "crds" / "clusterkopfpeerings.kopf.dev.yaml"
 PEERINGS = "/apis/kopf.dev/v1/clusterkopfpeerings"
-LIMIT_SECONDS = 30
+LIMIT_SECONDS = 60
 
 
 class World:

@@ -21,6 +21,7 @@ CRDS = Path(__file__).parents[2] / "crds"
 MARK = "SESAME"  # in everything that may not be seen
 KEY = f"-----BEGIN PRIVATE KEY-----\n{MARK}\n-----END PRIVATE KEY-----\n"
 LIMIT_SECONDS = 60.0
+SAID = ("is bound to node", "finds no node", "makes no sense", "is refused", "Starting the watch-stream")
 
 
 def bad_weather() -> Faults:
@@ -101,6 +102,8 @@ def test_neither_secrets_nor_specs_are_logged(tmp_path: Path) -> None:
                 berth.process.wait_ready(condition, LIMIT_SECONDS)
 
             wait_until(lambda: bound() >= 20)
+            # Pods are bound side by side with all else that is to be said before the API server goes.
+            wait_until(lambda: all(words in berth.process.log_text() for words in (*SAID, "extender https")))
             os.kill(berth.process.pid, signal.SIGUSR2)
             wait_until(lambda: "compared with the API server" in berth.process.log_text())
             idle.stop_api_server()
@@ -110,7 +113,7 @@ def test_neither_secrets_nor_specs_are_logged(tmp_path: Path) -> None:
         text = berth.process.log_text()
     leaks = [line for line in text.splitlines() if MARK in line or base64.b64encode(MARK.encode()).decode() in line]
     assert leaks == []
-    for words in ("is bound to node", "finds no node", "makes no sense", "is refused", "Starting the watch-stream"):
+    for words in SAID:
         assert words in text, words
     lines = [json.loads(line) for line in text.splitlines()]
     bound_lines = [line for line in lines if "is bound to node" in line["message"]]

@@ -10,7 +10,7 @@ import pytest
 from berth import handlers
 from berth.handlers import watch
 from berth.runtime import Options, Runtime
-from edge.server import Answer, Server, until, write_kubeconfig
+from edge.server import LIMIT_SECONDS, Answer, Server, until, write_kubeconfig
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def test_kopf_starts_for_a_user_who_has_no_name(
     server.answer("GET", "/apis", Answer(200, {"groups": []}))
     stop, spawned = asyncio.Event(), asyncio.Event()
     watching = asyncio.create_task(watch(runtime, stop, spawned.set))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT_SECONDS):
         await spawned.wait()
     stop.set()
     await watching

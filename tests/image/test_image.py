@@ -155,7 +155,7 @@ async def test_an_unprivileged_user_with_nothing_to_write_to_places_a_pod(built:
             assert _user_of(process) == str(USER)
             async with Client(plane.url, plane.token) as api:
                 await api.create_many([make_node("n1"), make_pod("web")])
-                await api.wait_until(PODS, are_bound(1), timeout_seconds=30)
+                await api.wait_until(PODS, are_bound(1), timeout_seconds=60)
             assert await asyncio.to_thread(_check_health, built, https_port) == 0
         finally:
             status = process.stop(STOP_SECONDS)

@@ -20,7 +20,7 @@ from berth.serving.server import Plan, Server
 
 LOOPBACK = Address("127.0.0.1", 0)
 GUARDED = ("/metrics", "/configz", "/log-level", "/debug/cache", "/debug/queue", "/nothing", "/", "/metrics/")
-LIMIT_SECONDS = 20
+LIMIT_SECONDS = 60
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 
 from berth.serving import door as doors
 from berth.serving.pulse import Pulse
-from serving.house import House, serving, trusting, until
+from serving.house import LIMIT_SECONDS, House, serving, trusting, until
 
 REQUEST = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -23,7 +23,7 @@ async def knock(house: House, *, plain: bool = True) -> tuple[asyncio.StreamRead
 async def rest(reader: asyncio.StreamReader) -> bytes:
     """What comes until the server hangs up."""
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LIMIT_SECONDS):
             return await reader.read()
     except ConnectionError:
         return b""

@@ -12,7 +12,7 @@ from berth.serving.health import Finding, Readiness, liveness, liveness_text
 from berth.serving.pulse import BEAT_SECONDS, Pulse
 from berth.serving.server import HANG_SECONDS, hang_alarm
 from control_plane.process import http_get
-from serving.house import serving, until
+from serving.house import LIMIT_SECONDS, serving, until
 
 
 def test_readiness_says_what_it_waits_for() -> None:
@@ -84,15 +84,15 @@ async def test_liveness_fails_while_the_loop_hangs_and_is_answered_all_the_same(
     pulse = Pulse(time)
     async with serving(pulse=pulse, alarms={"loop": lambda: hang_alarm(pulse)}) as house:
         pulse.start()
-        assert http_get(house.url("/livez")) == (200, "ok")
+        assert http_get(house.url("/livez"), timeout_seconds=LIMIT_SECONDS) == (200, "ok")
         time.seconds += HANG_SECONDS + BEAT_SECONDS
         # This coroutine does not give the loop back: it hangs in here, and asks from here.
-        status, text = http_get(house.url("/livez"))
+        status, text = http_get(house.url("/livez"), timeout_seconds=LIMIT_SECONDS)
         assert (status, text) == (500, "[-]loop failed: the event loop has not turned for 15 s\nlivez check failed\n")
         while not told:
             told = [record.getMessage() for record in caplog.records if record.levelno == logging.CRITICAL]
         pulse.beat()
-        assert http_get(house.url("/livez")) == (200, "ok")
+        assert http_get(house.url("/livez"), timeout_seconds=LIMIT_SECONDS) == (200, "ok")
         await until(lambda: "The event loop turns again" in caplog.text)
         pulse.stop()
     assert len(told) == 1

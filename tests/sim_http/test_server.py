@@ -27,6 +27,7 @@ from support.builders import make_pod
 EVERYWHERE = "/api/v1/pods"
 DEFAULT = "/api/v1/namespaces/default/pods"
 WRITES = frozenset({"create"})
+LIMIT_SECONDS = 60
 
 
 @asynccontextmanager
@@ -42,14 +43,14 @@ async def serving(store: Store, *rules: Rule) -> AsyncIterator[tuple[SimServer, 
 
 async def watchers(server: SimServer, count: int) -> None:
     """Wait until so many watches are open."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT_SECONDS):
         while server.statistics()["watches"] != count:  # noqa: ASYNC110 - the server is not asked to tell anybody
             await asyncio.sleep(0.001)
 
 
 async def collect(api: Client, version: str, **parameters: str) -> Events:
     """All events until the watch ends."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LIMIT_SECONDS):
         return [event async for batch in api.watch(EVERYWHERE, version, **parameters) for event in batch]
 
 
@@ -67,7 +68,7 @@ async def test_a_connection_that_is_accepted_while_the_server_stops_is_closed(st
     await server.stop()
     try:
         for client in clients:
-            client.settimeout(5)
+            client.settimeout(LIMIT_SECONDS)
             with contextlib.suppress(ConnectionResetError):
                 assert client.recv(1) == b""
     finally:
