@@ -1,17 +1,22 @@
 """What is counted under a policy, when it is told, and how it goes on after a restart."""
 
 from collections.abc import Mapping
+from random import Random
 from typing import Any
 
 import pytest
 
-from berth.engine.plugin import Plugin, PluginFailed
+from berth.engine.pipeline import Pipeline
+from berth.engine.plugin import Plugin, PluginFailed, Query
+from berth.engine.state import State
+from berth.model import parse_node, parse_pod
 from berth.policy import BUILT_IN, ActivePolicy, PolicyBook
 from berth.policy.counting import describe_counts, parse_time, read_counts
 from berth.policy.reading import is_object_name
 from berth.policy.usage import NO_COUNTS, ShadowExample, ShadowOutcome
 from policy.bookkeeping import START, Clock, a_pod, chosen, condition, says
 from policy.builders import make_policy
+from support.builders import make_node, make_pod
 
 Status = Mapping[str, Any]
 
@@ -232,6 +237,82 @@ class TestPolling:
     ) -> None:
         batch.pipeline.filters = (Failing("Foo", 1, raises=True),)
         assert condition(reported(book), "Degraded")["message"].endswith("take_failures() raised")
+
+
+class TestKeptFailures:
+    """Answers are kept from decision to decision; that they are failures is told for as long as they decide."""
+
+    @staticmethod
+    def state(*labelled: str) -> State:
+        state = State()
+        for name in ("a", "b", "c"):
+            given = {"rack": "1"} if name in labelled else {}
+            state.table.set_node(parse_node(make_node(name, labels=given)))
+        return state
+
+    def decided_twice(self, book: PolicyBook, clock: Clock, state: State, expression: str) -> list[Status]:
+        """The status after each of two decisions on pods alike, six minutes apart."""
+        book.observe(make_policy(base="Empty", predicates=[{"name": "racked", "expression": expression}]))
+        book.statuses()
+        statuses = []
+        for name in ("one", "two"):
+            pod = parse_pod(make_pod(name))
+            chosen(book, pod).pipeline.decide(pod, state, Random(0))
+            statuses.append(reported(book))
+            clock.advance(360)
+        return statuses
+
+    @pytest.mark.parametrize(
+        ("expression", "labelled", "failing"),
+        [
+            ("node.labels['rack'] != '2'", (), 3),
+            ("node.labels['rack'] != '2'", ("a", "b"), 1),
+            ("node.allocatable['cpu'] > 0 && node.labels['rack'] != '2'", ("a", "b"), 1),
+            ("node.free['cpu'] > 0 && node.labels['rack'] != '2'", ("a", "b"), 1),
+        ],
+    )
+    def test_a_failure_that_decides_again_keeps_the_policy_degraded(
+        self, book: PolicyBook, clock: Clock, expression: str, labelled: tuple[str, ...], failing: int
+    ) -> None:
+        first, second = self.decided_twice(book, clock, self.state(*labelled), expression)
+        assert says(first, "Degraded") == says(second, "Degraded") == "True ExpressionFailing"
+        (before,), (after,) = first["errors"], second["errors"]
+        assert after["count"] == before["count"] + failing
+        assert after["lastTime"] == "2026-01-01T12:06:00Z"
+
+    def test_a_failure_by_which_nobody_decides_any_more_becomes_old(self, book: PolicyBook, clock: Clock) -> None:
+        self.decided_twice(book, clock, self.state("a", "b"), "node.labels['rack'] != '2'")
+        assert says(reported(book), "Degraded") == "False Healthy"
+
+    def test_a_failure_of_other_pods_is_not_told_of_those_that_are_decided_on(
+        self, book: PolicyBook, clock: Clock
+    ) -> None:
+        book.observe(make_policy(predicates=[{"name": "team", "expression": "pod.labels['team'] != node.name"}]))
+        state, bare, labelled = self.state(), parse_pod(make_pod("x")), parse_pod(make_pod("y", labels={"team": "t"}))
+        pipeline = chosen(book, bare).pipeline
+        for pod in (labelled, bare):
+            pipeline.decide(pod, state, Random(0))
+        assert says(reported(book), "Degraded") == "True ExpressionFailing"
+        clock.advance(360)
+        pipeline.decide(labelled, state, Random(0))
+        assert says(reported(book), "Degraded") == "False Healthy"
+
+    def test_a_failure_in_the_shadow_is_told_as_well(self, book: PolicyBook, clock: Clock) -> None:
+        rule = {"name": "racked", "expression": "node.labels['rack'] != '2'"}
+        book.observe(make_policy(mode="Shadow", predicates=[rule]))
+        state, pod = self.state("a", "b"), a_pod()
+        (shadow,) = book.shadows(pod, {})
+        for _ in range(2):
+            shadow.pipeline.choices(Query(pod, state.table), state)
+            assert says(reported(book), "Degraded") == "True ExpressionFailing"
+            clock.advance(360)
+
+    def test_what_is_kept_of_pods_for_it_is_bounded(self) -> None:
+        pipeline, state = Pipeline([], []), self.state()
+        for number in range(100):
+            pipeline.decide(parse_pod(make_pod("x", labels={"number": str(number)})), state, Random(0))
+        assert len(pipeline.take_judged()) == 64
+        assert pipeline.take_judged() == []
 
 
 class TestShadows:

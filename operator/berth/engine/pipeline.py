@@ -138,6 +138,7 @@ class Pipeline:
         self._kept: OrderedDict[tuple[str, int, Hashable], Any] = OrderedDict()
         self._kept_of: tuple[NodeTable | None, int] = (None, 0)
         self._panels: OrderedDict[Hashable, Panel] = OrderedDict()
+        self._judged_lately: OrderedDict[Hashable, Pod] = OrderedDict()
 
     def decide(
         self, pod: Pod, state: State, random: Random, outside: Outside | None = None, lap: Lap | None = None
@@ -152,7 +153,9 @@ class Pipeline:
         if whole and not (state.nominated or pod.nominated_node_name):
             panel = self._panel(pod, state, lap)
             if panel is not None:
+                self._note_judged(panel.signature, pod)
                 return self._place(panel.best, nodes, panel.feasible, table, random)
+        self._note_judged(pod.signature, pod)
         query = Query(pod, table)
         if pod.nominated_node_name and (outside is None or pod.nominated_node_name in outside.allowed):
             kept = self._at_nominated(query, state)
@@ -197,6 +200,7 @@ class Pipeline:
         table = state.table
         if not len(table):
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
+        self._note_judged(query.pod.signature, query.pod)
         survey = self.survey(query, state)
         if survey.failed is not None:
             return survey.failed
@@ -205,6 +209,20 @@ class Pipeline:
             return self.diagnose(survey, len(table))
         best = rows if len(rows) == 1 else self.best(self.rank(query, state, rows), table)
         return [table.name(int(row)) for row in best]
+
+    def take_judged(self) -> list[Pod]:
+        """Pods that were decided on since this was last asked, the latest of each signature, and not of very many.
+
+        A plugin is not asked while answers are kept; so this is how it can be told whom its answers still concern.
+        """
+        taken = list(self._judged_lately.values())
+        self._judged_lately.clear()
+        return taken
+
+    def _note_judged(self, signature: Hashable, pod: Pod) -> None:
+        self._judged_lately[signature] = pod
+        if len(self._judged_lately) > _KEPT_PANELS:
+            self._judged_lately.popitem(last=False)
 
     def diagnose(self, survey: Survey, nodes: int) -> Diagnosis:
         return diagnose(survey, nodes, check_all=self.check_all)

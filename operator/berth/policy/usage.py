@@ -7,14 +7,16 @@ What is kept of failures and of a shadow's examples is bounded, whatever happens
 is gone is dropped: a decision may end after its policy did.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
 from berth.engine.plugin import Plugin, PluginFailed
+from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.defaults import BUILT_IN
+from berth.policy.expressions import Expression
 
 FAILURES_MAX = 16
 EXAMPLES_MAX = 5
@@ -168,12 +170,13 @@ class Usage:
         self._records.pop((name, uid), None)
 
     def poll(self, active: ActivePolicy) -> None:
-        """Count what the policy's plugins could not judge since they were last asked."""
+        """Count what the policy's plugins could not judge since they were last asked.
+
+        A failure lasts as long as pods are decided on by it, asked for anew or kept: one that is kept counts once here.
+        """
+        judged = active.pipeline.take_judged()
         for source, plugin in _plugins(active):
-            try:
-                count, message = plugin.take_failures()
-            except PluginFailed as failure:
-                count, message = 1, failure.problem
+            count, message = _take_failures(plugin, judged)
             self.failed(active, source, message, count)
 
     def counts(self, name: str, uid: str) -> Counts:
@@ -192,6 +195,16 @@ class Usage:
             }
             for (name, _), record in self._records.items()
         }
+
+
+def _take_failures(plugin: Plugin, judged: Sequence[Pod]) -> tuple[int, str]:
+    try:
+        count, message = plugin.take_failures()
+    except PluginFailed as failure:
+        return 1, failure.problem
+    if not count and isinstance(plugin, Expression):
+        return plugin.take_kept_failures(judged)
+    return count, message
 
 
 def _plugins(active: ActivePolicy) -> Iterator[tuple[str, Plugin]]:

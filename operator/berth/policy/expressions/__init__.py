@@ -10,6 +10,6 @@ evaluation.py  answers, once a distinct input
 plugins.py     the same as plugins: `make_predicate`, `make_priority`
 """
 
-from berth.policy.expressions.plugins import make_predicate, make_priority
+from berth.policy.expressions.plugins import Expression, make_predicate, make_priority
 
-__all__ = ["make_predicate", "make_priority"]
+__all__ = ["Expression", "make_predicate", "make_priority"]

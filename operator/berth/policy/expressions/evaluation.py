@@ -16,7 +16,7 @@ whichever rows are asked about and whatever was asked before.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -93,6 +93,21 @@ class Evaluation:
         self._failed = 0
         return taken
 
+    def take_kept_failures(self, pods: Iterable[Pod]) -> tuple[int, str]:
+        """The same of answers that are kept, and which nobody need have asked for again: those for these pods.
+
+        Nothing is evaluated for it, but for a handful of nodes: what is not kept was asked for, and noted then.
+        """
+        groups = self._groups
+        if groups is None or not groups.is_of(groups.table):
+            return 0, ""  # the nodes are others: whoever decides next asks again
+        rows = groups.table.rows
+        for key, pod in {self.pod_key(pod): pod for pod in pods}.items():
+            said = self._kept(key, pod, groups, rows)
+            if said is not None:
+                self._note(said, groups.table, rows)
+        return self.take_failures()
+
     # --- columns
 
     def _grouped(self, table: NodeTable) -> Groups:
@@ -138,6 +153,13 @@ class Evaluation:
             for row in set(changed):
                 column[row] = self._of_row(pod, groups, row, key)
         return self._keep(key, column, table.mark)[0]
+
+    def _kept(self, key: Hashable, pod: Pod, groups: Groups, rows: Rows) -> Int64Column | None:
+        """The answers on these rows as they were last given; None where they are not kept."""
+        if self.by_row and row_count(rows) <= _FEW_ROWS:
+            return self._of_each(pod, groups, rows)
+        kept = self._columns.get(key)
+        return None if kept is None else kept[0][rows if self.by_row else groups.of_row[rows]]
 
     def _of_each(self, pod: Pod, groups: Groups, rows: Rows) -> Int64Column:
         key = self.pod_key(pod)

@@ -10,7 +10,7 @@ Answers hang on what the expression reads of the pod and of nodes (reads.py), an
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -56,7 +56,7 @@ def make_priority(entry: Priority, parameters: Mapping[str, Any]) -> Plugin:
     return (NormalizedPriority if entry.normalized else ExpressionPriority)(entry.name, program)
 
 
-class _Expression(Plugin):
+class Expression(Plugin):
     """What predicates and priorities share: what their answers hang on."""
 
     highest: int
@@ -81,8 +81,12 @@ class _Expression(Plugin):
     def take_failures(self) -> tuple[int, str]:
         return self._evaluation.take_failures()
 
+    def take_kept_failures(self, pods: Iterable[Pod]) -> tuple[int, str]:
+        """On how many nodes answers that are kept fail for these pods, and what is wrong on one of them."""
+        return self._evaluation.take_kept_failures(pods)
 
-class ExpressionPredicate(_Expression):
+
+class ExpressionPredicate(Expression):
     filters = True
     highest = 1
     refuses_with = Code.UNRESOLVABLE
@@ -121,7 +125,7 @@ class PodReadingPredicate(ExpressionPredicate):
         return rows if same_pod else None
 
 
-class ExpressionPriority(_Expression):
+class ExpressionPriority(Expression):
     scores = True
     highest = MAX_SCORE
 
