@@ -37,7 +37,7 @@ class BerthProcess:
             f"--https-address=127.0.0.1:{self._https_port}",
             *arguments,
         ]
-        self.process = Process("berth", command, log, environment=_environment())
+        self.process = Process("berth", command, log, environment=berth_environment())
         self._ended_by_us = False
 
     @property
@@ -108,7 +108,11 @@ def berth_command() -> list[str]:
     return [sys.executable, "-c", "import sys; from berth.cli import main; sys.exit(main())"]
 
 
-def _environment() -> dict[str, str]:
-    """Ours, with the sources first and without a kubeconfig or a cluster that Berth might find by itself."""
-    inherited = {name: value for name, value in os.environ.items() if name not in CREDENTIAL_VARIABLES}
+def berth_environment() -> dict[str, str]:
+    """Ours, with the sources first; without settings, and without a kubeconfig or a cluster that Berth might find."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in CREDENTIAL_VARIABLES and not name.startswith("BERTH_")
+    }
     return {**inherited, "PYTHONPATH": str(SOURCE_ROOT), "PYTHONUNBUFFERED": "1"}

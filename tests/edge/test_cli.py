@@ -112,6 +112,13 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def complaint_of(done: subprocess.CompletedProcess[str]) -> str:
+    """What is said after the introduction, which is the first line of every log."""
+    introduction, complaint = done.stderr.splitlines()
+    assert "begins, with the configuration" in introduction
+    return complaint
+
+
 def test_a_cluster_that_cannot_be_is_one_line_and_1(tmp_path: Path) -> None:
     there = str(write_kubeconfig(tmp_path, "https://no-such-host.invalid:6443"))
     cases = {
@@ -122,9 +129,7 @@ def test_a_cluster_that_cannot_be_is_one_line_and_1(tmp_path: Path) -> None:
     }
     for words, arguments in cases.items():
         done = run(*arguments)
-        assert (done.returncode, words in done.stderr) == (1, True), done.stderr
-        assert "Traceback" not in done.stderr
-        assert done.stderr.strip().count("\n") == 0
+        assert (done.returncode, words in complaint_of(done)) == (1, True), done.stderr
 
 
 def test_half_a_certificate_is_2_and_one_that_cannot_be_used_is_1(tmp_path: Path, capsys: Captured) -> None:
@@ -135,7 +140,8 @@ def test_half_a_certificate_is_2_and_one_that_cannot_be_used_is_1(tmp_path: Path
     kubeconfig = str(write_kubeconfig(tmp_path, "http://127.0.0.1:1"))
     arguments = ["--https-address=127.0.0.1:0", "--tls-cert-file=/nowhere", "--tls-private-key-file=/nowhere"]
     done = run("--kubeconfig", kubeconfig, *arguments)
-    assert (done.returncode, done.stderr) == (1, "berth run: --tls-cert-file /nowhere: No such file or directory\n")
+    assert done.returncode == 1
+    assert complaint_of(done) == "berth run: --tls-cert-file /nowhere: No such file or directory"
 
 
 def test_judging_a_file_that_is_not_there_is_1(capsys: Captured) -> None:

@@ -2,28 +2,31 @@
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
 from berth import __version__
 from berth.cli.common import FAILED, OK, USAGE, complain, new_parser
+from berth.cluster.clock import RealClock
 from berth.cluster.credentials import Credentials
+from berth.cluster.delays import pause_seconds
 from berth.cluster.errors import ApiError, CredentialsError, Unreachable
-from berth.cluster.lead import Lead
-from berth.cluster.peering import NoPeering
+from berth.cluster.peering import NoPeering, Peering
 from berth.configuration import BadConfiguration, Options, read
 from berth.configuration.file import render
 from berth.configuration.flags import add_settings, given
 from berth.elector import Elector
 from berth.handlers import watch
 from berth.runtime import Runtime
+from berth.scheduler.ports import Clock
 from berth.serving import logs
 from berth.serving.server import CannotServe
 
-JOIN_PAUSE_SECONDS = 1.0
+_log = logging.getLogger(__name__)
 
 EXAMPLES = """The scheduler serves pods whose spec.schedulerName is "berth", or what a SchedulingPolicy names.
 Any number of replicas may run: they elect a leader by the ClusterKopfPeering object that --peering-name names, which is
@@ -89,6 +92,7 @@ def _write(path: str, text: str) -> int:
 
 async def _run_until_stopped(options: Options) -> int:
     runtime = Runtime(options)
+    runtime.introduce()
     stopping = asyncio.Event()
     _take_signals(stopping)
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, runtime.dump)
@@ -100,13 +104,24 @@ async def _run_until_stopped(options: Options) -> int:
         await runtime.api.close()
         return complain(f"berth run: {error}")
     try:
-        problem = await _first_contact(runtime)
+        problem = await _unless_stopped(_first_contact(runtime), stopping)
+        if stopping.is_set():
+            return OK
         if problem is not None:
             return complain(f"berth run: {problem}")
-        runtime.introduce()
         return await _watch_until_stopped(runtime, stopping)
     finally:
         await runtime.stop()
+
+
+async def _unless_stopped(work: Coroutine[Any, Any, str | None], stopping: asyncio.Event) -> str | None:
+    """What the work gives; it is given up when we are asked to stop."""
+    working, asked = asyncio.create_task(work), asyncio.create_task(stopping.wait())
+    done, late = await asyncio.wait([working, asked], return_when=asyncio.FIRST_COMPLETED)
+    for task in late:
+        task.cancel()
+    await asyncio.gather(*late, return_exceptions=True)
+    return working.result() if working in done else None
 
 
 async def _first_contact(runtime: Runtime) -> str | None:
@@ -117,23 +132,33 @@ async def _first_contact(runtime: Runtime) -> str | None:
         return f"{runtime.credentials.server} does not accept our credentials: {error}"
     if problem is not None and problem.is_misconfigured:
         return f"{runtime.credentials.server} cannot be reached: {problem}"
-    return None if runtime.lead is None else await _join(runtime.lead)
+    return None if runtime.lead is None else await _join(runtime.lead.peering, RealClock())
 
 
-async def _join(lead: Lead) -> str | None:
-    """Why there is nothing to elect a leader by; waits for an API server that is away."""
+async def _join(peering: Peering, clock: Clock) -> str | None:
+    """Why there is nothing to elect a leader by; waits for an API server that is away or has no time."""
+    failures = 0
     while True:
         try:
-            await lead.peering.ensure()
-            await lead.peering.look()
+            await peering.ensure()
+            await peering.look()
         except NoPeering as problem:
             return str(problem)
-        except ApiError as error:
-            return f"the replicas cannot be read: {error}"
-        except Unreachable:
-            await asyncio.sleep(JOIN_PAUSE_SECONDS)
+        except (ApiError, Unreachable) as error:
+            if not _may_pass(error):
+                return f"the replicas cannot be read: {error}"
+            failures += 1
+            if failures == 1:
+                _log.warning("The API server does not say which replicas there are; asking until it does: %s", error)
+            asked_seconds = error.retry_after_seconds if isinstance(error, ApiError) else 0.0
+            await clock.sleep(pause_seconds(failures, asked_seconds))
         else:
             return None
+
+
+def _may_pass(error: ApiError | Unreachable) -> bool:
+    """Whether it is worth waiting. Credentials that are not accepted are better told of at once."""
+    return isinstance(error, Unreachable) or (error.is_transient and error.status != 401)
 
 
 async def _watch_until_stopped(runtime: Runtime, stopping: asyncio.Event) -> int:

@@ -40,10 +40,15 @@ class Peering:
         self._seconds = leadership.terms.request_seconds
 
     async def ensure(self) -> None:
-        """Make the object if it is missing, and see that we may write to it; raises NoPeering or Unreachable."""
+        """Make the object if it is missing, and see that we may write to it.
+
+        Raises NoPeering; Unreachable or ApiError for what may pass by itself.
+        """
         try:
             await self._ensure()
         except ApiError as error:
+            if error.is_transient:
+                raise
             if error.status == 403:
                 raise NoPeering(self._forbidden(error)) from error
             raise NoPeering(f"{KIND} {self.name}: {error}") from error
