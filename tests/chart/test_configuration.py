@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from chart.rendering import Values, render
+from berth.configuration.gates import GATES
+from chart.rendering import CHART, Values, render
 from chart.value_sets import VALUE_SETS
 from control_plane.berth_process import berth_command
+
+
+def test_the_chart_knows_every_gate_of_the_program_and_no_other() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    gates = schema["properties"]["config"]["properties"]["featureGates"]
+
+    assert gates["properties"] == {gate.name: {"type": "boolean"} for gate in GATES}
+    assert gates["additionalProperties"] is False
 
 
 @pytest.mark.parametrize("values", VALUE_SETS.values(), ids=VALUE_SETS)

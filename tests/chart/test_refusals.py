@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chart.rendering import HelmFailed, Values, render
+from chart.rendering import HelmFailed, Values, parse, render, template
 
 REFUSALS: dict[str, tuple[Values, str]] = {
     "a value that there is not": ({"replicas": 3}, "Additional property replicas is not allowed"),
@@ -23,7 +23,26 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         "config: Additional property httpsAddress is not allowed",
     ),
     "a census of every instant": ({"config": {"censusSeconds": 0}}, "config.censusSeconds: Must be greater than"),
-    "a gate that is no switch": ({"config": {"featureGates": {"A": "yes"}}}, "config.featureGates.A: Invalid type"),
+    "a gate that is no switch": (
+        {"config": {"featureGates": {"Expressions": "yes"}}},
+        "config.featureGates.Expressions: Invalid type",
+    ),
+    "a gate that there is not": (
+        {"config": {"featureGates": {"Nope": True}}},
+        "config.featureGates: Additional property Nope is not allowed",
+    ),
+    "a label that selects": (
+        {"podLabels": {"app.kubernetes.io/name": "mine"}},
+        'podLabels: Property name of "app.kubernetes.io/name" does not match',
+    ),
+    "a checksum of your own": (
+        {"podAnnotations": {"checksum/config": "1"}},
+        'podAnnotations: Property name of "checksum/config" does not match',
+    ),
+    "a runbook that no browser finds": (
+        {"metrics": {"prometheusRule": {"runbookUrl": "docs/runbooks.md"}}},
+        "metrics.prometheusRule.runbookUrl: Does not match",
+    ),
     "a port that needs root": ({"https": {"port": 443}}, "https.port: Must be greater than or equal to 1024"),
     "a host that is no address": ({"https": {"bindAddress": "localhost"}}, "https.bindAddress: Does not match"),
     "a policy for nobody": ({"policies": {"a": {}}}, "policies.a: schedulerName is required"),
@@ -74,3 +93,27 @@ def test_the_refusal_names_the_value(values: Values, words: str) -> None:
     with pytest.raises(HelmFailed) as refusal:
         render(values)
     assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("commonLabels",),
+        ("podLabels",),
+        ("metrics", "serviceMonitor", "labels"),
+        ("metrics", "prometheusRule", "labels"),
+        ("metrics", "dashboard", "labels"),
+    ],
+    ids=".".join,
+)
+def test_labels_that_the_chart_gives_itself_are_no_one_elses(place: tuple[str, ...]) -> None:
+    """One of them twice would be two keys of one name, and a selector that selects nothing."""
+    given = parse(template()).one("Deployment")["metadata"]["labels"]
+    values: Values = dict.fromkeys(given, "mine")
+    for name in reversed(place):
+        values = {name: values}
+
+    with pytest.raises(HelmFailed) as refusal:
+        render(values)
+    for label in given:
+        assert f'{".".join(place)}: Property name of "{label}" does not match' in str(refusal.value)

@@ -52,6 +52,18 @@ def test_common_labels_are_on_everything_and_leave_selectors_alone() -> None:
     assert "team" not in chart.one("Deployment")["spec"]["selector"]["matchLabels"]
 
 
+def test_a_label_of_one_kind_of_object_wins_over_the_common_one() -> None:
+    own = {"labels": {"team": "metrics"}}
+    monitored = {name: {"enabled": True, **own} for name in ("serviceMonitor", "prometheusRule", "dashboard")}
+    chart = render({"commonLabels": {"team": "platform"}, "podLabels": {"team": "pods"}, "metrics": monitored})
+    deployment = chart.one("Deployment")
+
+    assert deployment["metadata"]["labels"]["team"] == "platform"
+    assert deployment["spec"]["template"]["metadata"]["labels"]["team"] == "pods"
+    for kind, name in (("ServiceMonitor", "berth"), ("PrometheusRule", "berth"), ("ConfigMap", "berth-dashboard")):
+        assert chart.one(kind, name)["metadata"]["labels"]["team"] == "metrics"
+
+
 def test_the_least_is_a_deployment_and_its_configuration() -> None:
     chart = render(MINIMAL)
 
@@ -116,6 +128,7 @@ def test_pods_are_restricted(values: Values) -> None:
         "capabilities": {"drop": ["ALL"]},
     }
     assert not {"hostNetwork", "hostPID", "hostIPC"} & chart.pod.keys()
+    assert chart.pod["enableServiceLinks"] is False
     assert all("hostPath" not in volume for volume in chart.pod["volumes"])
 
 

@@ -59,7 +59,12 @@ EVERYTHING: Values = {
         "service": {"annotations": {"example.com/scrape": "true"}},
         "readers": [{"namespace": "monitoring", "name": "prometheus"}],
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}, "interval": "1m"},
-        "prometheusRule": {"enabled": True, "alertLabels": {"team": "platform"}, "disabled": ["BerthEventsLost"]},
+        "prometheusRule": {
+            "enabled": True,
+            "alertLabels": {"team": "platform"},
+            "runbookUrl": "https://example.com/runbooks.md",
+            "disabled": ["BerthEventsLost"],
+        },
         "dashboard": {"enabled": True, "annotations": {"folder": "Kubernetes"}},
     },
 }

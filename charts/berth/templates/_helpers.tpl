@@ -33,6 +33,11 @@ app.kubernetes.io/part-of: berth
 {{- end }}
 {{- end -}}
 
+{{- /* The labels of every object and those of one kind, which win: (list $ labels). */ -}}
+{{- define "berth.labelsWith" -}}
+{{- toYaml (merge (dict) (default dict (last .)) (include "berth.labels" (first .) | fromYaml)) -}}
+{{- end -}}
+
 {{- define "berth.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "berth.fullname" .) .Values.serviceAccount.name -}}
