@@ -357,7 +357,7 @@ def test_a_file_may_have_several_documents_and_lists(tmp_path: Path, capsys: Cap
         ),
         ("kind: Policy\nkind: Policy", 'line 2: "kind" is there twice'),
         ("kind: Deployment", 'kind: "Deployment" is not KubeSchedulerConfiguration or Policy'),
-        ("kind: Policy", "apiVersion: null is not v1"),
+        ("kind: Policy", "apiVersion: null is not one of v1"),
         (
             "{kind: KubeSchedulerConfiguration, apiVersion: kubescheduler.config.k8s.io/v2}",
             'apiVersion: "kubescheduler.config.k8s.io/v2" is not one of',
@@ -406,6 +406,7 @@ def test_what_lint_would_refuse_is_not_written(tmp_path: Path, capsys: Captured)
         ("x.yaml", "--configmap", "a/b"),
         ("x.yaml", "--kubeconfig", "y"),
         ("--provider", "DefaultProvider", "--context", "y"),
+        ("--provider", "DefaultProvider", "--key", "policy.cfg"),
         ("--configmap", "b"),
         ("--configmap", "a/../b"),
         ("--configmap", "A/b"),
@@ -461,7 +462,7 @@ def test_of_several_keys_one_is_asked_for(tmp_path: Path, capsys: Captured) -> N
         ({"x": ""}, "ConfigMap kube-system/scheduler: x: has no configuration in it"),
         ({"x": "a: ["}, "ConfigMap kube-system/scheduler: x: is not YAML"),
         ({"x": "kind: ConfigMap"}, 'ConfigMap kube-system/scheduler: x: kind: "ConfigMap" is not'),
-        ({"x": "kind: Policy"}, "ConfigMap kube-system/scheduler: x: apiVersion: null is not v1"),
+        ({"x": "kind: Policy"}, "ConfigMap kube-system/scheduler: x: apiVersion: null is not one of v1"),
     ],
 )
 def test_what_is_wrong_in_a_config_map_is_named_with_its_key(

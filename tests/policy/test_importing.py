@@ -259,6 +259,19 @@ class TestSettings:
         spec = spec_of(make_profile(args={"VolumeBinding": {"bindTimeoutSeconds": 60}}))
         assert spec == {"schedulerName": "default-scheduler", "bindTimeoutSeconds": 60}
 
+    def test_times_that_are_too_long_for_a_policy_are_cut_and_told_at_their_fields(self) -> None:
+        profile = make_profile(args={"VolumeBinding": {"bindTimeoutSeconds": 9_999_999_999}})
+        result = imported(profile, podInitialBackoffSeconds=700_000, podMaxBackoffSeconds=9_999_999)
+        said = "is more than the 604800 seconds that a policy may say, and is written so"
+        assert texts(result) == [
+            f"warning: podInitialBackoffSeconds: {said}",
+            f"warning: podMaxBackoffSeconds: {said}",
+            f"warning: profiles[0].pluginConfig[0].args.bindTimeoutSeconds: {said}",
+        ]
+        policy = parse_policy(result.manifests[0])
+        assert policy.bind_timeout_seconds == 604_800
+        assert (policy.pace.first_backoff_seconds, policy.pace.longest_backoff_seconds) == (604_800, 604_800)
+
     def test_default_constraints_are_arguments_at_both_points(self) -> None:
         constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
         args = {"defaultingType": "List", "defaultConstraints": [constraint]}
@@ -272,6 +285,8 @@ class TestSettings:
             ({"podInitialBackoffSeconds": 20}, "podInitialBackoffSeconds"),
             ({"podMaxBackoffSeconds": "60s"}, "podMaxBackoffSeconds"),
             ({"podMaxBackoffSeconds": -1}, "podMaxBackoffSeconds"),
+            ({"parallelism": 0}, "parallelism"),
+            ({"parallelism": "16"}, "parallelism"),
             ({"percentageOfNodesToScore": 101}, "percentageOfNodesToScore"),
             ({"percentageOfNodesToScore": "30"}, "percentageOfNodesToScore"),
         ],
@@ -335,6 +350,19 @@ class TestWhatHasNoCounterpart:
     def test_it_is_a_warning_that_names_the_field(self, profile: dict[str, Any], expected: str) -> None:
         assert texts(imported(profile)) == [expected]
 
+    @pytest.mark.parametrize(
+        ("off", "left"),
+        [
+            (["filter"], "of it only what it says before any node is looked at is left (preFilterOnly)"),
+            (["filter", "preFilter"], "it is left out whole"),
+        ],
+    )
+    def test_what_is_left_of_a_plugin_is_told_as_it_is_written(self, off: list[str], left: str) -> None:
+        result = imported(make_profile(**{point: plugin_set(disabled=["VolumeBinding"]) for point in off}))
+        [entry] = [entry for entry in result.manifests[0]["spec"]["predicates"] if entry["name"] == "VolumeBinding"]
+        assert entry.get("preFilterOnly", False) is ("preFilterOnly" in left)
+        assert [text.partition("no counterpart: ")[2] for text in texts(result)] == [left, left]  # reserve and preBind
+
     def test_settings_beside_the_profiles_are_told(self) -> None:
         result = imported(parallelism=4, leaderElection={"leaderElect": True})
         assert [(problem.field, problem.severity) for problem in result.problems] == [
@@ -394,6 +422,23 @@ class TestWhatIsWrongWithAConfiguration:
                 "error: profiles[0].schedulerName: has 254 characters, a policy's may have 253",
             ),
             (make_profile() | {"plugin": {}}, "error: profiles[0].plugin: unknown field of a profile"),
+            (
+                make_profile(score={"enabled": [{"name": "NodeAffinity", "wieght": 5}]}),
+                "error: profiles[0].plugins.score.enabled[0].wieght: unknown field; did you mean weight?",
+            ),
+            (
+                make_profile(score={"disabled": [{"name": "NodeAffinity", "nmae": "x"}]}),
+                "error: profiles[0].plugins.score.disabled[0].nmae: unknown field; did you mean name?",
+            ),
+            (
+                make_profile() | {"pluginConfig": [{"name": "NodeResourcesFit", "arguments": {}}]},
+                "error: profiles[0].pluginConfig[0].arguments: unknown field; did you mean args?",
+            ),
+            (
+                make_profile(args={"NodeResourcesFit": {"scoringStrategy": {"resources": []}}}),
+                "error: profiles[0].pluginConfig[0].args.scoringStrategy.type: is required: one of LeastAllocated, "
+                "MostAllocated, RequestedToCapacityRatio",
+            ),
         ],
     )
     def test_it_is_an_error_that_names_the_field(self, profile: dict[str, Any], expected: str | None) -> None:

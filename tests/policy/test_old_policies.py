@@ -169,8 +169,12 @@ class TestWhatIsTold:
     def test_what_always_ran_is_named_where_it_is_not_listed(self) -> None:
         assert texts(predicates=MANDATORY) == []
         assert texts(predicates=names("HostName", "CheckNodeUnschedulable")) == [
-            "warning: predicates: kube-scheduler ran PodToleratesNodeTaints even where a file does not list them: list "
-            "them to have them"
+            "warning: predicates: kube-scheduler ran PodToleratesNodeTaints (1.12 to 1.22) or CheckNodeCondition "
+            "(1.9 to 1.11) even where a file does not list them: list them to have them"
+        ]
+        assert texts(predicates=names("HostName", "CheckNodeCondition")) == [
+            "warning: predicates: kube-scheduler ran CheckNodeUnschedulable and PodToleratesNodeTaints (1.12 to 1.22) "
+            "even where a file does not list them: list them to have them"
         ]
 
     def test_two_names_of_one_predicate_run_once(self) -> None:
@@ -229,11 +233,16 @@ class TestWhatIsTold:
     def test_a_weight_of_affinity_that_makes_no_sense_is_an_error(self, weight: object) -> None:
         assert list(errors(hardPodAffinitySymmetricWeight=weight)) == ["hardPodAffinitySymmetricWeight"]
 
+    @pytest.mark.parametrize("version", ["v1", "kubescheduler.config.k8s.io/v1"])
+    def test_it_is_read_under_both_groups_that_kubernetes_had_it_in(self, version: str) -> None:
+        result = import_configuration({"kind": "Policy", "apiVersion": version, "predicates": names("HostName")})
+        assert (len(result.manifests), result.errors) == (1, ())
+
     def test_another_version_or_field_is_an_error(self) -> None:
         result = import_configuration({"kind": "Policy", "apiVersion": "v2"})
         assert (result.manifests, [str(problem) for problem in result.problems]) == (
             [],
-            ['error: apiVersion: "v2" is not v1'],
+            ['error: apiVersion: "v2" is not one of v1, kubescheduler.config.k8s.io/v1'],
         )
         assert errors(predicate=[]) == {"predicate": "unknown field of a Policy"}
 

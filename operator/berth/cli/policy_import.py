@@ -79,6 +79,8 @@ def _import(options: argparse.Namespace) -> int:
         return _misuse("give files, --configmap or --provider: one of them")
     if (options.kubeconfig or options.context) and not options.configmap:
         return _misuse("--kubeconfig and --context go with --configmap")
+    if options.key is not None and options.provider:
+        return _misuse("--key is of a ConfigMap: it goes with files or --configmap, not with --provider")
     try:
         sources = settle(_sources(options))
     except (ApiError, Unreachable, CredentialsError) as error:

@@ -12,9 +12,12 @@ from typing import Literal
 from berth.engine.plugin import BadArgument
 from berth.engine.preemption import Preemption
 from berth.engine.registry import UnknownPlugin, make_plugin
+from berth.engine.strategies import TYPES
 from berth.policy.defaults import KUBERNETES_VERSION, POINTS
 from berth.policy.entries import WEIGHT_MAX, Point
 from berth.policy.importing.expansion import ALL, EXTENSION_POINTS, MULTI, Enabled, Expansion, PluginSet
+from berth.policy.reading import refuse_unknown
+from berth.policy.settings import LONGEST_SECONDS
 from berth.policy.wording import show
 
 Severity = Literal["error", "warning"]
@@ -25,7 +28,9 @@ VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta3")
 # Counted the volumes of one cloud each; gone since v1, their work is done by NodeVolumeLimits.
 RETIRED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 
+PLUGIN_FIELDS, CONFIG_FIELDS = ("name", "weight"), ("name", "args")
 PREEMPTION = "DefaultPreemption"
+BIND_TIMEOUT = "bindTimeoutSeconds"
 _DEFAULT_RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
 # Plugins that take arguments, and what each argument is when it is not given: saying that is saying nothing.
 DEFAULT_ARGS: Mapping[str, Mapping[str, object]] = {
@@ -111,7 +116,7 @@ def _read_plugin_set(profile: Profile, point: str, body: Mapping[str, object]) -
             enabled[plugin.name] = plugin
     disabled = {}
     for origin, item in read_items(body.get("disabled"), f"{where}.disabled", notes):
-        name = _plugin_name(item, origin, notes)
+        name = _plugin_name(item, origin, PLUGIN_FIELDS, notes)
         if name not in (None, ALL, *POINTS, *RETIRED_PLUGINS):
             notes.warn(origin, f"{show(name)} is not a plugin of Kubernetes {KUBERNETES_VERSION}: nothing to disable")
         elif name is not None:
@@ -120,7 +125,7 @@ def _read_plugin_set(profile: Profile, point: str, body: Mapping[str, object]) -
 
 
 def _read_enabled(profile: Profile, point: str, origin: str, item: object) -> Enabled | None:
-    name, notes = _plugin_name(item, origin, profile.notes), profile.notes
+    name, notes = _plugin_name(item, origin, PLUGIN_FIELDS, profile.notes), profile.notes
     if name is None:
         return None
     if name in RETIRED_PLUGINS and profile.retired_allowed:
@@ -134,8 +139,10 @@ def _read_enabled(profile: Profile, point: str, origin: str, item: object) -> En
     return None
 
 
-def _plugin_name(item: object, origin: str, notes: Notes) -> str | None:
+def _plugin_name(item: object, origin: str, known: tuple[str, ...], notes: Notes) -> str | None:
+    """The name in an item of a list that is about plugins; `known` are the fields that such items have."""
     body = read_mapping(item, origin, notes)
+    refuse_unknown(body, known, origin, notes.error)
     name = body.get("name")
     if isinstance(name, str) and name:
         return name
@@ -168,7 +175,7 @@ def read_plugin_config(profile: Profile, expansion: Expansion) -> dict[str, Mapp
     found: dict[str, Mapping[str, object]] = {}
     seen: dict[str, str] = {}
     for origin, item in read_items(profile.body.get("pluginConfig"), f"{profile.where}.pluginConfig", profile.notes):
-        name = _plugin_name(item, origin, profile.notes)
+        name = _plugin_name(item, origin, CONFIG_FIELDS, profile.notes)
         if name is None:
             continue
         if name in seen:
@@ -200,7 +207,16 @@ def _read_args(profile: Profile, name: str, origin: str, value: object) -> Mappi
         notes.error(f"{where}.apiVersion", f"{show(version)} is not one of {', '.join(VERSIONS)}")
     given = _without_nulls(args, depth=0)
     assert isinstance(given, dict)
+    if BIND_TIMEOUT in given and name == "VolumeBinding":
+        given[BIND_TIMEOUT] = cut_seconds(given[BIND_TIMEOUT], f"{where}.{BIND_TIMEOUT}", notes)
+    _require_strategy_type(given.get("scoringStrategy"), f"{where}.scoringStrategy", notes)
     return {key: value for key, value in given.items() if not _is_default(name, key, value)}
+
+
+def _require_strategy_type(strategy: object, where: str, notes: Notes) -> None:
+    """A policy may leave it out and means LeastAllocated; kube-scheduler does not start without it."""
+    if isinstance(strategy, Mapping) and not strategy.get("type"):
+        notes.error(f"{where}.type", f"is required: one of {', '.join(TYPES)}")
 
 
 def _is_default(name: str, key: str, value: object) -> bool:
@@ -258,6 +274,14 @@ def read_items(value: object, where: str, notes: Notes) -> list[tuple[str, objec
         notes.error(where, f"{show(value)} is not a list")
         return []
     return [(f"{where}[{index}]", item) for index, item in enumerate(value)]
+
+
+def cut_seconds(value: object, where: str, notes: Notes) -> object:
+    """At most what a policy may say, which is told; kube-scheduler has no such bound."""
+    if not isinstance(value, int) or value <= LONGEST_SECONDS:
+        return value
+    notes.warn(where, f"is more than the {LONGEST_SECONDS} seconds that a policy may say, and is written so")
+    return LONGEST_SECONDS
 
 
 def asks_nothing(value: object, defaults: Sequence[object]) -> bool:

@@ -63,7 +63,10 @@ def _check_companion(
         _warn_disabled(profile, sets, name, point, f"{name} runs whole where it runs at {main}")
     elif point != "preFilter" and expansion.runs(name, point) and not expansion.runs(name, main):
         where = _disabled_at(profile, sets, name, main)
-        profile.notes.warn(where, f"{name} would still run at {point}, which has no counterpart: it is left out whole")
+        left = "it is left out whole"
+        if name in TELLING_BEFORE and expansion.runs(name, "preFilter"):
+            left = "of it only what it says before any node is looked at is left (preFilterOnly)"
+        profile.notes.warn(where, f"{name} would still run at {point}, which has no counterpart: {left}")
 
 
 def _warn_disabled(profile: Profile, sets: Mapping[str, PluginSet], name: str, point: str, instead: str) -> None:

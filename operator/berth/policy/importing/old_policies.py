@@ -1,4 +1,4 @@
-"""From a scheduler Policy file (kind Policy, apiVersion v1; gone with Kubernetes 1.23) to a SchedulingPolicy manifest.
+"""From a scheduler Policy file (kind Policy; gone with Kubernetes 1.23) to a SchedulingPolicy manifest.
 
 A Policy lists what runs: so the manifest has that, under the names of the file, with `base: Empty`. A list that the
 file leaves out stands for the default of today; then the manifest is based on the default profile, and switches off
@@ -16,7 +16,7 @@ from berth.engine.plugin import BadArgument
 from berth.engine.registry import PLUGINS, make_plugin
 from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES
 from berth.policy.entries import LIST_OF, WEIGHT_MAX, Point
-from berth.policy.importing.configuration import Notes, asks_nothing, read_items, read_mapping
+from berth.policy.importing.configuration import GROUP, Notes, asks_nothing, read_items, read_mapping
 from berth.policy.importing.extenders import import_extenders
 from berth.policy.records import Predicate, Priority
 from berth.policy.wording import show
@@ -24,7 +24,7 @@ from berth.policy.wording import show
 Manifest = dict[str, object]
 Args = dict[str, object]
 
-VERSION = "v1"
+VERSIONS = ("v1", f"{GROUP}/v1")  # Kubernetes read it under both
 _FIELDS = (
     "kind",
     "apiVersion",
@@ -43,8 +43,10 @@ _BASE: Mapping[Point, tuple[Predicate, ...] | tuple[Priority, ...]] = {
     "filter": DEFAULT_PREDICATES,
     "score": DEFAULT_PRIORITIES,
 }
-# What Kubernetes 1.12 to 1.22 ran whether a file listed it or not.
+# What Kubernetes 1.12 to 1.22, and 1.9 to 1.11, ran whether a file listed it or not. Later nodes have taints for what
+# the earlier one looks at: a file that lists the two does without it.
 _MANDATORY = ("CheckNodeUnschedulable", "PodToleratesNodeTaints")
+_EARLIER_MANDATORY = "CheckNodeCondition"
 
 
 class _Argument(NamedTuple):
@@ -107,11 +109,12 @@ def import_old_policy(policy: Mapping[str, object], notes: Notes) -> Manifest:
 def _mention_mandatory(entries: Iterable[Manifest], notes: Notes) -> None:
     listed = {entry["name"] for entry in entries}
     missing = [name for name in _MANDATORY if name not in listed]
-    if missing:
-        notes.warn(
-            "predicates",
-            f"kube-scheduler ran {' and '.join(missing)} even where a file does not list them: list them to have them",
-        )
+    if not missing:
+        return
+    ran = f"{' and '.join(missing)} (1.12 to 1.22)"
+    if _EARLIER_MANDATORY not in listed:
+        ran += f" or {_EARLIER_MANDATORY} (1.9 to 1.11)"
+    notes.warn("predicates", f"kube-scheduler ran {ran} even where a file does not list them: list them to have them")
 
 
 # --- one list

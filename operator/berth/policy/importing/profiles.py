@@ -8,7 +8,14 @@ that is shorter. Reading such a spec gives the same plugins, weights and argumen
 from collections.abc import Mapping, Sequence
 
 from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES, PREDICATE_ORDER
-from berth.policy.importing.configuration import PREEMPTION, Notes, Profile, read_plugin_config, read_plugin_sets
+from berth.policy.importing.configuration import (
+    BIND_TIMEOUT,
+    PREEMPTION,
+    Notes,
+    Profile,
+    read_plugin_config,
+    read_plugin_sets,
+)
 from berth.policy.importing.counterparts import TELLING_BEFORE, check_counterparts
 from berth.policy.importing.expansion import Expansion, expand_profile
 from berth.policy.records import Predicate, Priority
@@ -17,7 +24,6 @@ from berth.policy.wording import show
 Manifest = dict[str, object]
 
 _FIELDS = ("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig")
-_BIND_TIMEOUT = "bindTimeoutSeconds"
 
 
 def import_profile(profile: Profile, shared: Mapping[str, object]) -> Manifest:
@@ -56,8 +62,8 @@ def _settings(expansion: Expansion, args: dict[str, Mapping[str, object]]) -> Ma
     elif limits:
         spec["preemption"] = dict(limits)
     binding = dict(args.pop("VolumeBinding", {}))
-    if _BIND_TIMEOUT in binding:
-        spec[_BIND_TIMEOUT] = binding.pop(_BIND_TIMEOUT)
+    if BIND_TIMEOUT in binding:
+        spec[BIND_TIMEOUT] = binding.pop(BIND_TIMEOUT)
     if binding:
         args["VolumeBinding"] = binding
     return spec

@@ -21,11 +21,12 @@ from berth.policy.importing.configuration import (
     Notes,
     Profile,
     asks_nothing,
+    cut_seconds,
     read_items,
     read_mapping,
 )
 from berth.policy.importing.extenders import import_extenders
-from berth.policy.importing.old_policies import VERSION as OLD_VERSION
+from berth.policy.importing.old_policies import VERSIONS as OLD_VERSIONS
 from berth.policy.importing.old_policies import import_old_policy
 from berth.policy.importing.profiles import import_profile, read_share
 from berth.policy.records import Pace
@@ -81,8 +82,8 @@ def import_configuration(configuration: Mapping[str, object]) -> Imported:
 
 
 def _import_old(policy: Mapping[str, object], notes: Notes) -> Imported:
-    if policy.get("apiVersion") != OLD_VERSION:
-        notes.error("apiVersion", f"{show(policy.get('apiVersion'))} is not {OLD_VERSION}")
+    if policy.get("apiVersion") not in OLD_VERSIONS:
+        notes.error("apiVersion", f"{show(policy.get('apiVersion'))} is not one of {', '.join(OLD_VERSIONS)}")
         return Imported([], notes.all())
     manifests = [_manifest(DEFAULT_SCHEDULER_NAME, import_old_policy(policy, notes))]
     _give_names(manifests)
@@ -109,6 +110,8 @@ def _check_other_fields(configuration: Mapping[str, object], notes: Notes) -> No
             continue
         if key not in _OTHER_FIELDS:
             notes.error(str(key), "unknown field of KubeSchedulerConfiguration")
+        elif key == "parallelism" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            notes.error(str(key), f"{show(value)} is not a whole number of 1 or more")
         elif not asks_nothing(value, _OTHER_FIELDS[key][0]):
             notes.warn(str(key), _OTHER_FIELDS[key][1])
 
@@ -133,7 +136,7 @@ def _import_backoff(configuration: Mapping[str, object], notes: Notes) -> Manife
         if seconds is not None and (not isinstance(seconds, int) or isinstance(seconds, bool)):
             notes.error(field, f"{show(seconds)} is not a whole number")
         elif seconds not in (None, default):
-            given[name] = seconds
+            given[name] = cut_seconds(seconds, field, notes)
     fields = {f"spec.backoff.{name}": field for field, (name, _) in _BACKOFF.items()}
     read_pace({"backoff": given}, Pace(), lambda where, message: notes.error(fields[where], message))
     return given
