@@ -472,14 +472,13 @@ class Runtime:
         return Finding(note=f"it last answered {age:.1f} s ago" + ("" if self.api.reachable else ", and is away now"))
 
     def _standing(self) -> Finding:
-        """Our part in the leadership, in words."""
+        """Our part in the leadership, in words. Health is shown to anybody, so no replica is named."""
         lead = self.lead
         if lead is None:
             return Finding()
         if lead.is_leading:
-            return Finding(note=f"leads as {lead.leadership.identity}, fence {'open' if lead.is_open else 'closed'}")
-        seniors = ", ".join(lead.leadership.seniors())
-        return Finding(note=f"stands by as {lead.leadership.identity}, behind {seniors or 'nobody yet'}")
+            return Finding(note=f"leads, the fence is {'open' if lead.is_open else 'closed'}")
+        return Finding(note=f"stands by behind {len(lead.leadership.seniors())}")
 
     def statistics(self) -> dict[str, Any]:
         return {
@@ -490,7 +489,7 @@ class Runtime:
             "policies": {**self._book.statistics(), **self._policy_statistics()},
             "faults": dict(self._faults.counts),
             "features": stages(self.options.feature_gates),
-            "leadership": {} if self.lead is None else self.lead.statistics(),
+            "leadership": self._lead_alone() if self.lead is None else self.lead.statistics(),
             "api_reachable": int(self.api.reachable),
             "last_api_success_seconds": self.api.last_answer_seconds,
             "loop_lag_seconds": self._pulse.lag_seconds,
@@ -498,6 +497,10 @@ class Runtime:
             "serving": self._server.statistics() if self._server is not None else {},
             "watch_restarts": self.watch_restarts,
         }
+
+    def _lead_alone(self) -> dict[str, int]:
+        """Of the only replica: nobody takes the lead from it, and it writes once its cache is whole."""
+        return {"leading": 1, "open": int(self._is_open), "changes": 0, "closings": 0}
 
     def _policy_statistics(self) -> dict[str, Any]:
         """By policy name, as many as have a label of their own; of the others, counters in one sum."""

@@ -152,7 +152,8 @@ async def test_a_standby_is_ready_and_writes_nothing(house: House) -> None:
     assert house.writes() == []
     assert house.runtime.readiness().is_ready
     text = house.runtime.readiness().text(verbose=True)
-    assert f"[+]leadership ok: stands by as {house.us}, behind them" in text
+    assert "[+]leadership ok: stands by behind 1\n" in text
+    assert house.us not in text
     assert house.runtime.statistics()["leadership"]["leading"] == 0
 
 
@@ -164,7 +165,9 @@ async def test_a_leader_claims_the_lead_before_it_opens_and_binds_what_has_waite
     assert order.index(BERTH) < order.index("/api/v1/namespaces/default/pods/web/binding")
     assert house.annotations[LEADER] == f"{house.us} 10"
     await until(lambda: bool(house.status[house.us].get("leadingSince")))
-    assert "leads as" in house.runtime.readiness().text(verbose=True)
+    text = house.runtime.readiness().text(verbose=True)
+    assert "[+]leadership ok: leads, the fence is open\n" in text
+    assert house.us not in text
     binding = house.server.seen("POST", "binding")[0]
     assert binding.query == {"timeout": "2s"}
 

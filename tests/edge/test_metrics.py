@@ -73,7 +73,7 @@ async def test_the_version_and_the_gates_are_shown(tmp_path: Path) -> None:
     assert 'kubernetes_feature_enabled{name="ShadowPolicies",stage="ALPHA"} 1.0' in text
 
 
-async def test_leadership_and_lag_are_shown_once_somebody_knows_of_them(tmp_path: Path) -> None:
+def test_leadership_and_lag_are_shown_once_somebody_knows_of_them() -> None:
     known = {"leadership": {"leading": 1, "open": 0, "changes": 3, "closings": 2}, "loop_lag_seconds": 0.25}
     text = render(lambda: known).decode()
     for line in (
@@ -84,7 +84,16 @@ async def test_leadership_and_lag_are_shown_once_somebody_knows_of_them(tmp_path
         "berth_loop_lag_seconds 0.25",
     ):
         assert line in text.splitlines()
-    assert "berth_leader 0" not in render(make_runtime(tmp_path).statistics).decode()
+    assert "berth_leader 0" not in render(lambda: {}).decode()
+
+
+async def test_the_only_replica_leads_always_and_its_fence_opens_with_the_scheduler(tmp_path: Path) -> None:
+    runtime = make_runtime(tmp_path, standalone=True)
+    assert (values(runtime, "berth_leader"), values(runtime, "berth_fence_open")) == ({(): 1}, {(): 0})
+    runtime._become_whole()
+    assert (values(runtime, "berth_leader"), values(runtime, "berth_fence_open")) == ({(): 1}, {(): 1})
+    for never in ("berth_leadership_changes_total", "berth_fence_closings_total"):
+        assert values(runtime, never) == {(): 0}
 
 
 async def test_only_kube_schedulers_parts_of_the_queue_are_under_its_name(tmp_path: Path) -> None:

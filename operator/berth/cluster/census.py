@@ -175,7 +175,7 @@ class Census:
         return all(count.whole for count in self._counts.values())
 
     def wholeness(self) -> dict[str, str]:
-        """Kind to "ok", or to what it is waiting for."""
+        """Kind to "ok", or to what it is waiting for; anybody may read that, so it names no server, user or object."""
         return {kind: "ok" if count.whole else count.problem for kind, count in self._counts.items()}
 
     def statistics(self) -> dict[str, Any]:
@@ -206,7 +206,7 @@ class Census:
                     self._say(count, listing)
                 await self._wait_wanted(count)
             except Exception as error:
-                count.problem = f"cannot be counted: {type(error).__name__}: {error}"
+                count.problem = f"cannot be counted: {type(error).__name__}"
                 self._faults.note("counting", count.resource.plural, error)
                 await self._clock.sleep(LONGEST_PAUSE_SECONDS)
 
@@ -252,7 +252,7 @@ class Census:
             try:
                 listing = await list_metadata(self._api, count.resource)
             except (ApiError, Unreachable) as error:
-                count.problem = f"cannot be listed: {error}"
+                count.problem = f"cannot be listed: {_briefly(error)}"
                 # That nobody can be reached at all is said once, by whoever keeps house, not once a kind.
                 if isinstance(error, ApiError) and self._clock.now() - complained_seconds >= COMPLAINT_SECONDS:
                     complained_seconds = self._clock.now()
@@ -347,3 +347,8 @@ def _stub(uid: str, key: str, version: str) -> dict[str, Any]:
     if version:
         metadata["resourceVersion"] = version
     return {"metadata": metadata}
+
+
+def _briefly(error: ApiError | Unreachable) -> str:
+    """Without the words of the API server or of a library, which name whom they are about; those are in the log."""
+    return f"{error.status} {error.reason}" if isinstance(error, ApiError) else "the API server does not answer"
