@@ -139,11 +139,12 @@ async def test_a_list_that_fails_is_tried_again_for_ever(
 @pytest.mark.parametrize(
     ("trouble", "said"),
     [
-        (refusal(403, "Forbidden", 'User "system:serviceaccount:berth-system:berth" cannot list'), "403 Forbidden"),
+        (refusal(403, "Forbidden", 'User "us" cannot list'), '403 Forbidden: User "us" cannot list'),
+        (refusal(500, "InternalError", "10.0.0.7:2379 is away"), "500 InternalError"),
         (Cut(), "the API server does not answer"),
     ],
 )
-async def test_what_a_kind_waits_for_names_neither_users_nor_servers(
+async def test_what_a_kind_waits_for_names_no_server_and_a_right_only_where_it_is_missing(
     server: Server, house: House, trouble: Any, said: str
 ) -> None:
     server.answer("GET", "/api/v1/nodes", trouble)

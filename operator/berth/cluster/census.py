@@ -175,7 +175,7 @@ class Census:
         return all(count.whole for count in self._counts.values())
 
     def wholeness(self) -> dict[str, str]:
-        """Kind to "ok", or to what it is waiting for; anybody may read that, so it names no server, user or object."""
+        """Kind to "ok", or to what it is waiting for; anybody may read that, so it names no server and no object."""
         return {kind: "ok" if count.whole else count.problem for kind, count in self._counts.items()}
 
     def statistics(self) -> dict[str, Any]:
@@ -350,5 +350,9 @@ def _stub(uid: str, key: str, version: str) -> dict[str, Any]:
 
 
 def _briefly(error: ApiError | Unreachable) -> str:
-    """Without the words of the API server or of a library, which name whom they are about; those are in the log."""
-    return f"{error.status} {error.reason}" if isinstance(error, ApiError) else "the API server does not answer"
+    """Without words that may name servers; those are in the log. A right that is missing is told in full, however: what
+    it names is the resource and our own account.
+    """
+    if isinstance(error, Unreachable):
+        return "the API server does not answer"
+    return str(error) if error.status == 403 else f"{error.status} {error.reason}"
