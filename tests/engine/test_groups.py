@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from berth.engine.groups import MOST_GROUPS, Axis, Groups
+from berth.engine.groups import MOST_GROUPS, MOST_INHABITED, Axis, Groups
 from berth.engine.panel import Panel
 from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.plugin import Query
@@ -95,7 +95,9 @@ def compare(deciding: Pipeline, pod, state) -> None:
 def totals_of(panel: Panel) -> Int64Column:
     """Of every node, by position."""
     standings = panel._standings
-    totals = standings._levels if panel._grouped is None else standings._levels + panel._grouped.points[standings._of]
+    totals = standings._levels
+    if panel._grouped is not None:
+        totals = totals + np.array([panel._grouped.by_group.get(group, 0) for group in standings._of.tolist()])
     return totals[standings._place]
 
 
@@ -129,7 +131,7 @@ def test_a_group_is_one_combination_of_places_on_all_axes():
     table, groups = grouped(ZONE, HOSTNAME)
     assert groups.shape == (3, 6)
     assert groups.nodes == 6
-    assert sorted(groups.inhabited.tolist()) == sorted(groups.of.tolist())
+    assert sorted(groups.inhabited) == sorted(groups.of.tolist())
     assert [groups.places_inhabited(axis) for axis in (0, 1)] == [3, 6]
     zones, hosts = np.unravel_index(groups.of, groups.shape)
     assert zones.tolist() == table.domains(ZONE).ids[:6].tolist()
@@ -152,3 +154,15 @@ def test_so_many_combinations_that_nodes_are_fewer_make_no_groups():
     axes = [Axis(table.domains(key)) for key in "ab"]
     assert MOST_GROUPS < 70 * 70
     assert Groups.by(axes, table.rows, np.ones(70, dtype=np.bool_)) is None
+
+
+def test_so_many_inhabited_combinations_that_columns_are_faster_make_no_groups():
+    hosts = [make_node(f"n{number}", labels={"a": f"a{number}"}) for number in range(MOST_INHABITED + 1)]
+    table = state_of(hosts).table
+    axes = [Axis(table.domains("a"))]
+    fits = np.ones(len(hosts), dtype=np.bool_)
+    assert Groups.by(axes, table.rows, fits) is None
+    fits[0] = False
+    groups = Groups.by(axes, table.rows, fits)
+    assert groups is not None
+    assert len(groups.inhabited) == MOST_INHABITED

@@ -420,6 +420,9 @@ def test_a_plugin_may_score_by_groups():
         (ZONES, {"axes": gives([1])}, "axes() gave a list, not axes"),
         (ZONES, {"score_groups": gives(np.zeros(3))}, "score_groups() gave float64[3], not int64[2]"),
         (ZONES, {"score_groups": gives(np.array([101, 0]))}, "score_groups() gave scores from 0 to 101"),
+        (ZONES, {"normalized_groups": gives([1])}, "normalized_groups() gave a list, not 2 scores"),
+        (ZONES, {"normalized_groups": gives([0, 1.5])}, "normalized_groups() gave 1.5, not a whole number"),
+        (ZONES, {"normalized_groups": gives([101, 0])}, "normalized_groups() gave scores from 0 to 101"),
     ],
 )
 def test_what_is_no_answer_for_groups_is_the_plugins_failure(nodes, methods, words):

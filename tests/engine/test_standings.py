@@ -36,7 +36,7 @@ def test_the_best_are_those_of_all_nodes_with_the_highest_sum_of_level_and_point
     standings = Standings(np.array(levels), groups, order, place)
     for _ in range(200):
         points = [random.randrange(4) for _ in range(ZONES)]
-        assert standings.best(np.array(points)).tolist() == best_of(levels, of, points, place)
+        assert standings.best(dict(enumerate(points))).tolist() == best_of(levels, of, points, place)
         for at in random.sample(range(NODES), random.randrange(3)):
             levels[at] = random.choice([NOT_FEASIBLE, *range(6)])
             of[at] = random.choice([of[at], random.randrange(ZONES)])
@@ -63,5 +63,5 @@ def test_a_group_that_all_nodes_have_left_has_no_best():
     for at in np.flatnonzero(groups.of == 0).tolist():
         standings.set(at, 0, 1)
     _, place = table.name_order
-    points = np.array([1000, 7, 0, 0])
+    points = {0: 1000, 1: 7, 2: 0, 3: 0}
     assert standings.best(points).tolist() == sorted(place[groups.of <= 1].tolist())

@@ -184,6 +184,13 @@ def _group_scores(plugin: Plugin, answer: object, query: Any, state: State, grou
     return answer.copy()
 
 
+def _normalised_groups(plugin: Plugin, answer: Any, query: Any, state: State, groups: Groups) -> list[int]:
+    if not isinstance(answer, list | tuple) or len(answer) != len(groups.inhabited):
+        raise NoAnswer(f"{show(answer)}, not {len(groups.inhabited)} scores")
+    _in_range(np.array([_whole(plugin, score) for score in answer]))
+    return list(answer)
+
+
 def _watched(plugin: Plugin, answer: object, query: Any, state: State) -> NDArray[np.bool_] | None:
     return None if answer is None else column_of(answer, np.bool_, state.table.capacity)
 
@@ -222,6 +229,7 @@ CHECKS: Mapping[str, Check] = {
     "normalize": _normalised,
     "axes": _axes,
     "score_groups": _group_scores,
+    "normalized_groups": _normalised_groups,
     "take_failures": _failures,
     "hint": _flag,
     "hint_key": _hashable,

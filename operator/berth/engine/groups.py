@@ -7,7 +7,8 @@ zone, not once a node. What nodes have to be alike in are axes:
     counts    how many pods of one kind lie on the node
 
 and a group is one combination: as many as the product of the axes' sizes, numbered like the cells of an array of that
-shape. Only the nodes that fit count for what is normalised, so a group knows how many of its nodes do.
+shape. Only the nodes that fit count for what is normalised, so a group knows how many of its nodes do, and is inhabited
+if any does. Inhabited groups are few: they are looked at one by one, which a dozen numbers take less time than columns.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from berth.engine.counts import RowCounts
 from berth.engine.domains import Domains
 from berth.engine.verdict import BoolColumn, Int64Column, Rows
 
 MOST_GROUPS: Final = 4096
+MOST_INHABITED: Final = 512
 _ROOM: Final = 8  # so many pods more may come to a node before its group has no number
 
 
@@ -54,8 +55,12 @@ class Groups:
             self.feasible -= np.bincount(of.take(unfit), minlength=prod(shape))
         self.nodes = len(fits) - len(unfit)
         self.settlement = 0  # moves when other groups than before have nodes that fit
-        self._inhabited: NDArray[np.intp] | None = self.feasible.nonzero()[0]
-        numbers = np.unravel_index(self._inhabited, shape)
+        inhabited = self.feasible.nonzero()[0]
+        numbers = np.unravel_index(inhabited, shape)
+        # The groups that have nodes that fit, in no order, and the place of each on every axis.
+        self.inhabited: dict[int, tuple[int, ...]] = dict(
+            zip(inhabited.tolist(), zip(*(at.tolist() for at in numbers), strict=True), strict=True)
+        )
         # For each axis, how many inhabited groups each place has, and how many places have one.
         self._at_place = [np.bincount(at, minlength=size).tolist() for at, size in zip(numbers, shape, strict=True)]
         self._places_inhabited = [sum(map(bool, groups)) for groups in self._at_place]
@@ -65,8 +70,6 @@ class Groups:
             for axis, size, stride in zip(axes, shape, self._strides, strict=True)
             if not isinstance(axis.of, Domains)
         ]
-        self._outlines = [[-1 if other == axis else 1 for other in range(len(shape))] for axis in range(len(shape))]
-        self._places = [np.arange(size) for size in shape]
 
     @classmethod
     def by(cls, axes: Sequence[Axis], rows: Rows, fits: BoolColumn) -> Groups | None:
@@ -78,7 +81,8 @@ class Groups:
         of = columns[-1].copy()
         for column, stride in zip(columns[:-1], _strides(shape)[:-1], strict=True):
             of += column * stride
-        return cls(axes, of, shape, fits)
+        groups = cls(axes, of, shape, fits)
+        return groups if len(groups.inhabited) <= MOST_INHABITED else None
 
     def move(self, row: int, position: int, did_fit: bool, fits: bool) -> bool:
         """A node has other pods, or fits where it did not; False: there is no number for its group."""
@@ -107,31 +111,20 @@ class Groups:
     def _settle(self, group: int, sign: int) -> None:
         """The group has nodes that fit and had none (1), or had some and has none (-1)."""
         self.settlement += 1
-        self._inhabited = None
-        for axis, groups in enumerate(self._at_place):
-            place = group // self._strides[axis] % self.shape[axis]
+        places = tuple(group // stride % size for stride, size in zip(self._strides, self.shape, strict=True))
+        if sign > 0:
+            self.inhabited[group] = places
+        else:
+            del self.inhabited[group]
+        for axis, place in enumerate(places):
+            groups = self._at_place[axis]
             groups[place] += sign
             if groups[place] == (sign > 0):
                 self._places_inhabited[axis] += sign
 
-    @property
-    def inhabited(self) -> NDArray[np.intp]:
-        """The groups that have nodes that fit."""
-        if self._inhabited is None:
-            self._inhabited = self.feasible.nonzero()[0]
-        return self._inhabited
-
     def places_inhabited(self, axis: int) -> int:
         """How many places on an axis have a node that fits."""
         return self._places_inhabited[axis]
-
-    def along(self, axis: int, values: NDArray[Any]) -> NDArray[Any]:
-        """What is said of each place on an axis, in a form that adds to an array of groups."""
-        return values.reshape(self._outlines[axis])
-
-    def places(self, axis: int) -> Int64Column:
-        """int64[size]: the numbers of the places on an axis; of counts, the counts themselves."""
-        return self._places[axis]
 
 
 def _strides(shape: tuple[int, ...]) -> list[int]:

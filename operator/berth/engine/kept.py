@@ -38,8 +38,8 @@ class KeptLocal:
 class KeptRelative:
     """A score that is normalised over the feasible nodes or hangs on others.
 
-    `points` are weighted: by group where there are groups, else by position; None: nothing to say of the pod. `raw` is
-    kept where the plugin knows its bounds.
+    `points` are weighted, by position; where there are groups, `by_group` has those of the inhabited ones instead; where
+    there is neither, it has nothing to say of the pod. `raw` is kept where the plugin knows its bounds.
     """
 
     index: int
@@ -48,17 +48,26 @@ class KeptRelative:
     static: bool
     basis: Hashable | None
     groups: Groups | None = None
+    by_group: dict[int, int] | None = None
     points: Int64Column | None = None
     raw: Int64Column | None = None
     bounds: Hashable | None = None
 
-    def by_position(self, points: Int64Column) -> Int64Column:
-        return points if self.groups is None else points.take(self.groups.of)
+    @property
+    def speaks(self) -> bool:
+        return self.points is not None or self.by_group is not None
+
+    def by_position(self) -> Int64Column | None:
+        if self.groups is None or self.by_group is None:
+            return self.points
+        points = np.zeros(len(self.groups.feasible), dtype=np.int64)
+        points[list(self.by_group)] = list(self.by_group.values())
+        return points.take(self.groups.of)
 
     def at(self, position: int) -> int:
-        if self.points is None:
-            return 0
-        return self.points.item(position if self.groups is None else self.groups.of.item(position))
+        if self.groups is not None and self.by_group is not None:
+            return self.by_group.get(self.groups.of.item(position), 0)
+        return 0 if self.points is None else self.points.item(position)
 
 
 def knows_bounds(plugin: Plugin) -> bool:
@@ -71,14 +80,13 @@ def is_relative(plugin: Plugin, static: bool) -> bool:
     return normalises or not (static or plugin.node_local)
 
 
-def group_points(groups: Groups, plugin: Plugin, weight: int, query: Query, state: State) -> Int64Column:
-    """int64[groups]: what the plugin gives to the nodes of each that has some which fit; 0 where that is only one."""
+def group_points(groups: Groups, plugin: Plugin, weight: int, query: Query, state: State) -> dict[int, int]:
+    """What the plugin gives to the nodes of each inhabited group; 0 where that is only one."""
     inhabited = groups.inhabited
-    points = np.zeros(len(groups.feasible), dtype=np.int64)
-    if len(inhabited) > 1:
-        scores = plugin.score_groups(query, state, groups).take(inhabited)
-        points[inhabited] = weighted(plugin.normalize(scores), weight)
-    return points
+    if len(inhabited) < 2:
+        return dict.fromkeys(inhabited, 0)
+    scores = plugin.normalized_groups(query, state, groups)
+    return dict(zip(inhabited, scores if weight == 1 else [weight * score for score in scores], strict=True))
 
 
 def weighted(scores: Int64Column, weight: int) -> Int64Column:

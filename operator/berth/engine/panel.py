@@ -112,7 +112,7 @@ class Panel:
             basis = () if static else plugin.score_basis(query, state)
             relative = KeptRelative(index, plugin, weight, static, basis)
             self._relate(relative, query, state)
-            if not static or relative.points is not None:
+            if not static or relative.speaks:
                 self._relative.append(relative)
         elif not static:
             self._local.append(KeptLocal(index, plugin, weight, plugin.score_basis(query, state)))
@@ -135,12 +135,12 @@ class Panel:
     def _relate(self, relative: KeptRelative, query: Query, state: State) -> None:
         """Asks the plugin for all its scores."""
         index, plugin, weight = relative.index, relative.plugin, relative.weight
-        relative.groups = relative.points = relative.raw = None
+        relative.groups = relative.by_group = relative.points = relative.raw = None
         axes = None if relative.static else plugin.axes(query, state)
         if axes is not None:
             relative.groups = Groups.by(axes, self._rows, self.fits)
         if relative.groups is not None:
-            relative.points = group_points(relative.groups, plugin, weight, query, state)
+            relative.by_group = group_points(relative.groups, plugin, weight, query, state)
         elif not plugin.pre_score(query, state):
             return
         elif knows_bounds(plugin):
@@ -166,15 +166,15 @@ class Panel:
         for relative in self._relative:
             if relative.groups is not None and self._grouped is None:
                 self._grouped = relative
-            elif relative.points is not None:
-                levels = levels + relative.by_position(relative.points)
+            elif (points := relative.by_position()) is not None:
+                levels = levels + points
         groups = None if self._grouped is None else self._grouped.groups
         self._standings = Standings(levels, groups, *self._table.name_order)
 
     @property
     def best(self) -> NDArray[np.intp]:
         """The rows that share the highest total, in the order of their names."""
-        places = self._standings.best(None if self._grouped is None else self._grouped.points)
+        places = self._standings.best(None if self._grouped is None else self._grouped.by_group)
         return self._table.rows_by_name.take(places)
 
     # --- keeping up --------------------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ class Panel:
         regrouped = False
         for relative in self._relative:
             groups = relative.groups
-            if still and relative.points is None and relative.basis is NOTHING_ELSE and not relative.plugin.node_local:
+            if still and not relative.speaks and relative.basis is NOTHING_ELSE and not relative.plugin.node_local:
                 continue
             moved = self._relate_again(relative, query, state, changed, touched, flipped, still)
             regrouped |= relative.groups is not groups
@@ -354,14 +354,14 @@ class Panel:
             relative.basis = plugin.score_basis(query, state)
         same = relative.basis is not None and relative.basis == before
         rows = changed if not relative.static and plugin.node_local else {}
-        if same and not rows and (relative.points is None or (flipped is not None and not flipped)):
+        if same and not rows and (not relative.speaks or (flipped is not None and not flipped)):
             return False
         if relative.groups is not None and flipped is not None:
             return self._regroup(relative, relative.groups, query, state, touched, flipped)
-        had = relative.points is not None
+        had = relative.speaks
         if relative.raw is None or not same:
             self._relate(relative, query, state)
-            return had or relative.points is not None
+            return had or relative.speaks
         for row, position in rows.items():
             relative.raw[position] = plugin.score_row(query, state, row)
         bounds, relative.bounds = relative.bounds, self._bounds(relative)
@@ -380,7 +380,7 @@ class Panel:
         flipped: Collection[int],
     ) -> bool:
         """The same for a score by groups, where few nodes may be in another group or count no more."""
-        plugin, before, settlement = relative.plugin, relative.points, groups.settlement
+        plugin, before, settlement = relative.plugin, relative.by_group, groups.settlement
         known = plugin.axes(query, state) is groups.axes
         for row, position in touched.items():
             fits = self.fits.item(position)
@@ -390,8 +390,8 @@ class Panel:
             return True
         if groups.by_counts and groups.settlement == settlement and not flipped:
             return False
-        relative.points = group_points(groups, plugin, relative.weight, query, state)
-        return relative is not self._grouped and (before is None or before.tobytes() != relative.points.tobytes())
+        relative.by_group = group_points(groups, plugin, relative.weight, query, state)
+        return relative is not self._grouped and before != relative.by_group
 
 
 def _epoch(state: State) -> int:

@@ -177,6 +177,13 @@ class Plugin:
         """int64[groups.shape]: `score` of the nodes of each group, by `axes`, over all nodes that fit."""
         raise NotImplementedError(f"{self.name} does not score by groups")
 
+    def normalized_groups(self, query: Query, state: State, groups: Groups) -> Sequence[int]:
+        """The normalised scores of the inhabited groups, in their order; for plugins that have them without columns."""
+        scores: Sequence[int] = self.normalize(
+            self.score_groups(query, state, groups).take(list(groups.inhabited))
+        ).tolist()
+        return scores
+
     def bounds(self, scores: Int64Column) -> Hashable | None:
         """What of all the scores the normalised ones hang on; None: on each of them.
 

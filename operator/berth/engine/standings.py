@@ -7,7 +7,7 @@ looked for among the groups, not among the nodes. Nodes are numbered by their pl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -30,7 +30,7 @@ class Standings:
         self._levels = levels.take(order)
         self._of = None if groups is None else groups.of.take(order)
         self._size = 1 if groups is None else len(groups.feasible)
-        self._peaks: Int64Column | None = None  # the highest level of each group
+        self._peaks: list[int] | None = None  # the highest level of each group
         self._leaders: dict[int, Places] = {}  # those with the highest level of a group, where somebody asked
 
     def set(self, position: int, level: int, group: int) -> None:
@@ -46,13 +46,13 @@ class Standings:
             self._of[place] = group
         if group != was_in or level < before:
             self._leave(place, before, was_in, peaks)
-        if level >= peaks.item(group):
+        if level >= peaks[group]:
             peaks[group] = level
             self._leaders.pop(group, None)
 
-    def _leave(self, place: int, level: int, group: int, peaks: Int64Column) -> None:
+    def _leave(self, place: int, level: int, group: int, peaks: list[int]) -> None:
         """The node is no longer at this level of the group."""
-        if level < peaks.item(group):
+        if level < peaks[group]:
             return
         leaders = self._leaders.get(group)
         if leaders is not None and len(leaders) > 1:
@@ -62,16 +62,13 @@ class Standings:
         peaks[group] = levels.item(levels.argmax()) if len(levels) else NOT_FEASIBLE
         self._leaders.pop(group, None)
 
-    def best(self, points: Int64Column | None) -> Places:
-        """Those with the highest total; `points` are by group."""
+    def best(self, points: Mapping[int, int] | None) -> Places:
+        """Those with the highest total; `points` are of the groups that have nodes which fit."""
         if self._peaks is None:
-            totals = self._levels if points is None or self._of is None else self._levels + points.take(self._of)
+            totals = self._levels if points is None or self._of is None else self._levels + self._by_place(points)
             found: Places = (totals == totals.item(totals.argmax())).nonzero()[0]
             return found
-        tied = [0]
-        if points is not None:
-            totals = self._peaks + points
-            tied = (totals == totals.item(totals.argmax())).nonzero()[0].tolist()
+        tied = [0] if points is None else _highest(self._peaks, points)
         missing = [group for group in tied if group not in self._leaders]
         if missing:
             self._find_leaders(missing, self._peaks)
@@ -81,24 +78,43 @@ class Standings:
         merged.sort(kind="stable")  # which does little more than merge what is in order
         return merged
 
-    def find_peaks(self) -> Int64Column:
+    def find_peaks(self) -> list[int]:
         """Made ready for changes: the highest level of each group."""
         if self._of is None:
-            self._peaks = np.array([self._levels.item(self._levels.argmax())])
+            self._peaks = [self._levels.item(self._levels.argmax())]
         else:
-            self._peaks = np.full(self._size, NOT_FEASIBLE)
-            np.maximum.at(self._peaks, self._of, self._levels)
+            peaks = np.full(self._size, NOT_FEASIBLE)
+            np.maximum.at(peaks, self._of, self._levels)
+            self._peaks = peaks.tolist()
         return self._peaks
 
-    def _find_leaders(self, groups: Sequence[int], peaks: Int64Column) -> None:
+    def _by_place(self, points: Mapping[int, int]) -> Int64Column:
+        assert self._of is not None, "points are given to groups"
+        by_group = np.zeros(self._size, dtype=np.int64)
+        by_group[list(points)] = list(points.values())
+        return by_group.take(self._of)
+
+    def _find_leaders(self, groups: Sequence[int], peaks: list[int]) -> None:
         if self._of is None:
-            self._leaders[0] = (self._levels == peaks.item(0)).nonzero()[0]
+            self._leaders[0] = (self._levels == peaks[0]).nonzero()[0]
         elif len(groups) < _MANY:
             for group in groups:
-                level = (self._levels == peaks.item(group)).nonzero()[0]
+                level = (self._levels == peaks[group]).nonzero()[0]
                 self._leaders[group] = level[self._of.take(level) == group]
         else:
-            leading = (self._levels == peaks.take(self._of)).nonzero()[0]
+            leading = (self._levels == np.array(peaks).take(self._of)).nonzero()[0]
             of = self._of.take(leading)
             for group in groups:
                 self._leaders[group] = leading[of == group]
+
+
+def _highest(peaks: Sequence[int], points: Mapping[int, int]) -> list[int]:
+    """The groups whose peak and points make the highest total."""
+    top, tied = 2 * NOT_FEASIBLE, []
+    for group, gained in points.items():
+        total = peaks[group] + gained
+        if total > top:
+            top, tied = total, [group]
+        elif total == top:
+            tied.append(group)
+    return tied

@@ -200,16 +200,21 @@ class InterPodAffinity(Plugin):
     def axes(self, query: Query, state: State) -> Sequence[Axis] | None:
         return self._layout(query, state).axes if self._parties(query, state).opinions else None
 
-    def score_groups(self, query: Query, state: State, groups: Groups) -> Int64Column:
-        scores: Int64Column | None = None
+    def normalized_groups(self, query: Query, state: State, groups: Groups) -> list[int]:
+        cells = groups.inhabited.values()
+        scores = [0] * len(cells)
         opinions, layout = self._parties(query, state).opinions, self._layout(query, state)
         for (_, counts, weight), axis in zip(opinions, layout.axis_of, strict=True):
             of = groups.axes[axis].of
-            near = counts.per_domain(of.ids, of.size + 1)[:-1] if isinstance(of, Domains) else groups.places(axis)
-            points = groups.along(axis, near if weight == 1 else weight * near)
-            scores = points if scores is None else scores + points
-        assert scores is not None, "axes come from opinions, and each has its axis"
-        return scores
+            if isinstance(of, Domains):
+                near = counts.per_domain(of.ids, of.size + 1).tolist()
+                scores = [score + weight * near[places[axis]] for score, places in zip(scores, cells, strict=True)]
+            else:  # the places are the counts themselves
+                scores = [score + weight * places[axis] for score, places in zip(scores, cells, strict=True)]
+        lowest, highest = min(scores), max(scores)
+        if lowest == highest:
+            return [0] * len(scores)
+        return [int(MAX_SCORE * (float(score - lowest) / float(highest - lowest))) for score in scores]
 
     def bounds(self, scores: Int64Column) -> tuple[int, int]:
         return (scores.item(scores.argmin()), scores.item(scores.argmax())) if len(scores) else (0, 0)

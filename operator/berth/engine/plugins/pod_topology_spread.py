@@ -15,9 +15,9 @@ adds nothing for that label.
 Arguments: defaultingType (System or List), defaultConstraints (for List).
 """
 
-import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
+from math import log
 from typing import Any
 
 import numpy as np
@@ -153,18 +153,22 @@ class PodTopologySpread(Plugin):
         """The domain by each label or, by hostname, the pods on the node; where every node has all the labels."""
         return self._layout(query, state, SOFT).axes if self._wishes(query, state, SOFT) else None
 
-    def score_groups(self, query: Query, state: State, groups: Groups) -> Int64Column:
-        layout = self._layout(query, state, SOFT)
-        sums: Any = None
-        for axis, (wish, ground) in enumerate(zip(layout.wishes, layout.grounds, strict=True)):
-            if wish.constraint.topology_key == HOSTNAME:
-                shares = layout.shares_by_host(axis, groups)
+    def normalized_groups(self, query: Query, state: State, groups: Groups) -> list[int]:
+        layout, cells = self._layout(query, state, SOFT), groups.inhabited.values()
+        sums = [0.0] * len(cells)
+        for axis, (wish, ground) in enumerate(layout.asked):
+            more = wish.constraint.max_skew - 1
+            if wish.constraint.topology_key == HOSTNAME:  # the places are the pods themselves
+                each = log(groups.nodes + 2)
+                sums = [so_far + (places[axis] * each + more) for so_far, places in zip(sums, cells, strict=True)]
             else:
-                shares = _shares(wish.constraint, pods_per_domain(wish.counts, ground), groups.places_inhabited(axis))
-            shares = groups.along(axis, shares)
-            sums = shares if sums is None else sums + shares
-        scores: Int64Column = (sums + 0.5).astype(np.int64)  # never negative: cut is rounded down
-        return scores
+                each, pods = log(groups.places_inhabited(axis) + 2), pods_per_domain(wish.counts, ground).tolist()
+                sums = [so_far + (pods[places[axis]] * each + more) for so_far, places in zip(sums, cells, strict=True)]
+        scores = [int(total + 0.5) for total in sums]  # never negative: cut is rounded down
+        highest, lowest = max(scores), min(scores)
+        if not highest:
+            return [MAX_SCORE] * len(scores)
+        return [(highest + lowest - score) * MAX_SCORE // highest for score in scores]
 
     def normalize(self, scores: Int64Column) -> Int64Column:
         if not len(scores):
@@ -247,25 +251,19 @@ class _Layout:
         self.wishes, self.since, self.nodes = wishes, since, nodes
         self.itself = [wish.selector is not None and wish.selector.matches(pod.labels) for wish in wishes]  # it counts
         self._table = table
-        self._by_host: dict[int, tuple[tuple[int, int], NDArray[Any]]] = {}
 
     @cached_property
     def grounds(self) -> list[Ground]:
         return [ground_of(wish.constraint, self.nodes, self._table) for wish in self.wishes]
 
     @cached_property
+    def asked(self) -> list[tuple[Wish, Ground]]:
+        return list(zip(self.wishes, self.grounds, strict=True))
+
+    @cached_property
     def few(self) -> bool:
         """Whether no constraint has many domains."""
         return all(ground.domains.size <= FEW_DOMAINS for ground in self.grounds)
-
-    def shares_by_host(self, axis: int, groups: Groups) -> NDArray[Any]:
-        """What a constraint by hostname adds by the pods on the node; kept, as no pod changes it."""
-        since = (groups.nodes, groups.shape[axis])
-        kept = self._by_host.get(axis)
-        if kept is None or kept[0] != since:
-            shares = _shares(self.wishes[axis].constraint, groups.places(axis), groups.nodes)
-            kept = self._by_host[axis] = (since, shares)
-        return kept[1]
 
     @cached_property
     def axes(self) -> list[Axis] | None:
@@ -337,5 +335,5 @@ def _as_they_stand(wishes: tuple[Wish, ...]) -> Hashable:
 
 def _shares(constraint: SpreadConstraint, pods: Int64Column, domains: int) -> NDArray[np.floating[Any]]:
     """What a constraint adds to the score, by the pods that count."""
-    shares = pods * math.log(domains + 2)
+    shares = pods * log(domains + 2)
     return shares + (constraint.max_skew - 1) if constraint.max_skew > 1 else shares
