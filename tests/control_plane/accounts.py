@@ -16,7 +16,7 @@ from control_plane.embedded import EmbeddedPlane
 from control_plane.launcher import ControlPlane
 
 NAMESPACE = "default"
-ROLE_SECONDS = 10.0
+ROLE_SECONDS = 60.0
 POLL_SECONDS = 0.05
 TOKEN_SECONDS = 600  # the shortest that the API server grants
 

@@ -24,9 +24,15 @@ CREDENTIAL_VARIABLES = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST")
 
 
 class BerthProcess:
-    """See the module's text. `arguments` are further words for `berth run`; of several replicas none is standalone."""
+    """See the module's text. `arguments` are further words for `berth run`; of several replicas none is standalone.
 
-    def __init__(self, kubeconfig: Path, *arguments: str, log: Path, standalone: bool = True) -> None:
+    `token`: what `get` shows, where more than health is to be seen.
+    """
+
+    def __init__(
+        self, kubeconfig: Path, *arguments: str, log: Path, standalone: bool = True, token: str = ""
+    ) -> None:
+        self._token = token
         self._port, self._https_port = free_port(), free_port()
         command = [
             *berth_command(),
@@ -42,12 +48,12 @@ class BerthProcess:
 
     @property
     def url(self) -> str:
-        """Where it serves health and metrics in the clear, as it was asked to."""
+        """Where it serves in the clear, as it was asked to."""
         return f"http://127.0.0.1:{self._port}"
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and body of a GET from its own server; (0, reason) when nobody answers."""
-        return http_get(self.url + path)
+        return http_get(self.url + path, self._token)
 
     @property
     def https_url(self) -> str:

@@ -144,16 +144,27 @@ class Client:
 
     # -- many --------------------------------------------------------------------------------------------------------
 
-    async def create_many(self, bodies: Iterable[Object], *, concurrency: int | None = None) -> int:
-        """Create all, `concurrency` at a time; returns how many. The first refusal ends it."""
+    async def create_many(
+        self,
+        bodies: Iterable[Object],
+        *,
+        concurrency: int | None = None,
+        tell: Callable[[Object], None] | None = None,
+    ) -> int:
+        """Create all, `concurrency` at a time, and tell of each as it was made; returns how many.
+
+        The first refusal ends it.
+        """
         remaining = iter(bodies)
         made = 0
 
         async def work() -> None:
             nonlocal made
             for body in remaining:
-                await self.create(body)
+                created = await self.create(body)
                 made += 1
+                if tell is not None:
+                    tell(created)
 
         async with asyncio.TaskGroup() as workers:
             for _ in range(concurrency or self._connections):

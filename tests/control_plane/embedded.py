@@ -6,11 +6,13 @@
 
 The server lives in a thread and event loop of its own, as fixtures of a session outlive the loops of tests.
 stop_api_server() and start_api_server() are an outage: same port, same objects. kubectl() needs the real kubectl.
+Requests need no token; `token` is that of an administrator, for programs that have the server review it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 import subprocess
 import threading
 from collections.abc import Coroutine
@@ -23,7 +25,7 @@ import yaml
 
 from berth.sim.faults import Faults
 from berth.sim.resources import CRDS
-from berth.sim.reviews import Account
+from berth.sim.reviews import EVERYTHING, Account
 from berth.sim.server import SimServer
 from berth.sim.store import Store
 from control_plane.launcher import run_kubectl
@@ -39,10 +41,11 @@ class EmbeddedPlane:
 
     def __init__(self, folder: Path, *, faults: Faults | None = None) -> None:
         self.folder = folder
-        self.token = ""
+        self.token = secrets.token_hex(16)
         self.store = Store(lambda: datetime.now(UTC), history=HISTORY)
         # A port below those of outgoing connections: while the server is away, nobody is given it by chance.
-        self.server = SimServer(self.store, port=free_port(), faults=faults)
+        administrator = Account("admin", groups=(EVERYTHING,))
+        self.server = SimServer(self.store, port=free_port(), faults=faults, accounts={self.token: administrator})
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="embedded cluster", daemon=True)
 

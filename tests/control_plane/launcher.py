@@ -143,7 +143,8 @@ class ControlPlane:
 
     def binds(self) -> list[Bind]:
         """Every bind that the API server has answered, in the order of their arrival; needs `audit`."""
-        lines = map(json.loads, self._audit_log.read_text().splitlines())
+        whole, _, _ = self._audit_log.read_text().rpartition("\n")  # the last line may be only half written yet
+        lines = map(json.loads, whole.splitlines())
         found = [_read_bind(line) for line in lines if line["stage"] == "ResponseComplete"]
         return sorted(found, key=lambda bind: bind.received)
 

@@ -32,6 +32,7 @@ POLL_SECONDS = 0.05
 LOWEST_PORT, HIGHEST_PORT = 12_000, 32_000
 PORT_RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
+_given_ports: set[int] = set()
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="starter")
 
 
@@ -126,13 +127,19 @@ class Process:
 
 
 def free_port() -> int:
-    """A loopback port that is free now; another program may still be faster, so callers retry."""
+    """A loopback port that is free now; another program may still be faster, so callers retry.
+
+    None is given twice: whoever was given one may not have got to it yet, or be away from it for a while.
+    """
     highest = min(HIGHEST_PORT, _lowest_outgoing_port() - 1)
-    candidates = random.sample(range(LOWEST_PORT, highest), 200) if highest > LOWEST_PORT + 200 else [0]
+    candidates = random.sample(range(LOWEST_PORT, highest), 200) if highest > LOWEST_PORT + 200 else [0] * 200
     for port in candidates:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
-            return int(probe.getsockname()[1])
+            found = int(probe.getsockname()[1])
+            if found not in _given_ports:
+                _given_ports.add(found)
+                return found
     raise OSError(f"no free port between {LOWEST_PORT} and {highest}")
 
 
@@ -143,7 +150,7 @@ def _lowest_outgoing_port() -> int:
         return HIGHEST_PORT
 
 
-def http_get(url: str, token: str = "", timeout_seconds: float = 5.0) -> tuple[int, str]:
+def http_get(url: str, token: str = "", timeout_seconds: float = 30.0) -> tuple[int, str]:
     """Status and body of a GET, whatever the status; (0, reason) when nobody answers. Certificates are not verified."""
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     opener = urllib.request.build_opener(

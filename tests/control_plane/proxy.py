@@ -22,7 +22,7 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self
 
-CALL_SECONDS = 10.0
+CALL_SECONDS = 60.0
 CHUNK = 65_536
 METHODS = (b"GET ", b"POST ", b"PATCH ", b"DELETE ")
 BIND = re.compile(rb"POST /api/v1/namespaces/([^/ ]+)/pods/([^/ ]+)/binding")
@@ -37,6 +37,7 @@ class Proxy:
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._server: asyncio.Server | None = None
         self._links: set[_Link] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()  # one a link
         self.mode = "pass"
         self.muted: tuple[bytes, ...] = ()
         self.port = 0
@@ -89,7 +90,9 @@ class Proxy:
             self._server.close()
         for link in list(self._links):
             link.reset()
-        await asyncio.sleep(0.05)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)  # none may be left in a loop that is closed
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.mode == "cut":
@@ -97,6 +100,9 @@ class Proxy:
             return
         link = _Link(self, writer)
         self._links.add(link)
+        if (task := asyncio.current_task()) is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         try:
             with contextlib.suppress(OSError):
                 await link.run(reader, *self._target)
@@ -129,10 +135,12 @@ class _Link:
             asyncio.create_task(self._carry(from_client, self._server, self._listen_to)),
             asyncio.create_task(self._carry(from_server, self._client, None)),
         ]
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for way in ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
 
     async def _carry(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, listen: Callable[[bytes], None] | None

@@ -28,7 +28,7 @@ from control_plane.process import ProgramFailed
 from control_plane.proxy import Proxy
 
 POLL_SECONDS = 0.05
-LEADER_SECONDS = 60.0
+LEADER_SECONDS = 120.0
 FENCE = re.compile(r"The fence is (open|closed) at ([0-9T:.-]+Z)")
 
 Kubeconfig = Callable[[int, int], Path]

@@ -89,13 +89,19 @@ async def empty_cluster(api: Client) -> AsyncIterator[None]:
 
 @pytest.fixture
 def berth_process(
-    request: pytest.FixtureRequest, kubeconfig: Path, crds: None, empty_cluster: None, tmp_path: Path
+    request: pytest.FixtureRequest,
+    control_plane: Plane,
+    kubeconfig: Path,
+    crds: None,
+    empty_cluster: None,
+    tmp_path: Path,
 ) -> Iterator[StartBerth]:
     started: list[BerthProcess] = []
     request.node.stash[_berths] = started
 
     def start(*arguments: str) -> BerthProcess:
-        berth = BerthProcess(kubeconfig, *arguments, log=tmp_path / f"berth-{len(started)}.log")
+        log = tmp_path / f"berth-{len(started)}.log"
+        berth = BerthProcess(kubeconfig, *arguments, log=log, token=control_plane.token)
         started.append(berth)
         return berth.start()
 

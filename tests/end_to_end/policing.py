@@ -126,6 +126,15 @@ async def wait_judged(berth: BerthProcess, count: int, *policies: str) -> None:
                 return
 
 
+async def wait_forgotten(berth: BerthProcess, name: str) -> None:
+    """Until a policy that was deleted is in force no more, by Berth's metrics: there is no status left to say so."""
+    async with asyncio.timeout(LIMIT_SECONDS):
+        while True:
+            status, text = await asyncio.to_thread(berth.get, "/metrics")
+            if status == 200 and f'berth_policy_generation{{policy="{name}"}}' not in text:
+                return
+
+
 def _judged(metrics: str, name: str) -> int:
     line = re.compile(r"^berth_policy_shadow_total\{([^}]*)\} (\S+)$", re.MULTILINE)
     return int(sum(float(value) for labels, value in line.findall(metrics) if f'policy="{name}"' in labels))

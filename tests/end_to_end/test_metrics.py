@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from berth.serving.metric_table import TABLE
+from control_plane.berth_process import BerthProcess
 from control_plane.client import PODS, Client, Object
 from control_plane.launcher import ControlPlane
 from control_plane.process import http_get
@@ -33,7 +35,23 @@ WANTED = {
     "scheduler_cache_size",
     "kubernetes_feature_enabled",
 }
+SAME_VALUES = (
+    ("scheduler_pending_pods", "queue"),
+    ("scheduler_queue_incoming_pods_total", "queue"),
+    ("scheduler_cache_size", "type"),
+)
+NO_OTHER_VALUES = (
+    ("scheduler_schedule_attempts_total", "result"),
+    ("scheduler_framework_extension_point_duration_seconds", "extension_point"),
+    ("scheduler_framework_extension_point_duration_seconds", "status"),
+    ("scheduler_unschedulable_pods", "plugin"),
+    ("scheduler_queue_incoming_pods_total", "event"),
+    ("scheduler_scheduling_attempt_duration_seconds", "le"),
+    ("scheduler_preemption_victims", "le"),
+)
 BOTH = ("default-scheduler", "berth")
+LIMIT_SECONDS = 60.0
+LOOK_SECONDS = 0.2
 
 
 @dataclass
@@ -98,6 +116,32 @@ def is_gone(pods: Mapping[str, Object], name: str) -> bool:
     return pod is None or "deletionTimestamp" in pod["metadata"]
 
 
+async def scrape(berth: BerthProcess, url: str) -> tuple[dict[str, Shape], dict[str, Shape]]:
+    """Ours and theirs, once both have counted what was played: each does so a while after the pods show it."""
+    ours: dict[str, Shape] = {}
+    theirs: dict[str, Shape] = {}
+    with contextlib.suppress(TimeoutError):  # the comparison says what differs
+        async with asyncio.timeout(LIMIT_SECONDS):
+            while not have_counted(ours, theirs):
+                await asyncio.sleep(LOOK_SECONDS)
+                ours = shapes((await asyncio.to_thread(berth.get, "/metrics"))[1])
+                theirs = shapes((await asyncio.to_thread(http_get, url))[1])
+    return ours, theirs
+
+
+def have_counted(ours: Mapping[str, Shape], theirs: Mapping[str, Shape]) -> bool:
+    return (
+        set(ours) == set(theirs) == WANTED
+        and all(ours[name].labels == theirs[name].labels for name in WANTED)
+        and all(ours[name].bounds == theirs[name].bounds for name in WANTED)
+        and all(ours[name].values.get(label) == theirs[name].values.get(label) for name, label in SAME_VALUES)
+        and all(
+            ours[name].values.get(label, set()) <= theirs[name].values.get(label, set())
+            for name, label in NO_OTHER_VALUES
+        )
+    )
+
+
 async def test_kube_schedulers_names_have_its_types_labels_and_buckets(
     control_plane: ControlPlane, api: Client, berth_process: StartBerth
 ) -> None:
@@ -105,8 +149,7 @@ async def test_kube_schedulers_names_have_its_types_labels_and_buckets(
     control_plane.start_scheduler()
     try:
         await play(api)
-        ours = shapes(await asyncio.to_thread(lambda: berth.get("/metrics")[1]))
-        theirs = shapes(await asyncio.to_thread(lambda: http_get(f"{control_plane.scheduler_url}/metrics")[1]))
+        ours, theirs = await scrape(berth, f"{control_plane.scheduler_url}/metrics")
     finally:
         control_plane.stop_scheduler()
     assert set(ours) == set(theirs) == WANTED
@@ -114,21 +157,9 @@ async def test_kube_schedulers_names_have_its_types_labels_and_buckets(
         assert ours[name].type == theirs[name].type, name
         assert ours[name].labels == theirs[name].labels, name
         assert ours[name].bounds == theirs[name].bounds, name
-    for name, label in (
-        ("scheduler_pending_pods", "queue"),
-        ("scheduler_queue_incoming_pods_total", "queue"),
-        ("scheduler_cache_size", "type"),
-    ):
+    for name, label in SAME_VALUES:
         assert ours[name].values[label] == theirs[name].values[label], (name, label)
-    for name, label in (
-        ("scheduler_schedule_attempts_total", "result"),
-        ("scheduler_framework_extension_point_duration_seconds", "extension_point"),
-        ("scheduler_framework_extension_point_duration_seconds", "status"),
-        ("scheduler_unschedulable_pods", "plugin"),
-        ("scheduler_queue_incoming_pods_total", "event"),
-        ("scheduler_scheduling_attempt_duration_seconds", "le"),
-        ("scheduler_preemption_victims", "le"),
-    ):
+    for name, label in NO_OTHER_VALUES:
         assert ours[name].values[label] <= theirs[name].values[label], (name, label)
     assert ours["scheduler_schedule_attempts_total"].values["profile"] == {"berth"}
     assert theirs["scheduler_schedule_attempts_total"].values["profile"] == {"default-scheduler"}

@@ -25,6 +25,7 @@ from end_to_end.policing import (
     wait_bound,
     wait_for_condition,
     wait_for_policies,
+    wait_forgotten,
     wait_in_force,
     wait_refused,
 )
@@ -56,6 +57,7 @@ async def test_an_edit_decides_the_next_pod_and_nothing_restarts(
     assert len(await place(api, "pack", 5)) == 1
 
     await api.delete(f"{POLICIES}/mine")
+    await wait_forgotten(berth, "mine")
     assert len(await place(api, "built-in", 6)) > 1
     assert berth.process.pid == pid
 

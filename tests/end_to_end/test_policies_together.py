@@ -20,6 +20,7 @@ from end_to_end.policing import (
     wait_bound,
     wait_for_condition,
     wait_for_policies,
+    wait_forgotten,
     wait_in_force,
     wait_judged,
     wait_refused,
@@ -221,7 +222,7 @@ async def test_switched_off_it_serves_nobody_and_pods_are_told(
     control_plane: Plane, api: Client, berth_process: StartBerth
 ) -> None:
     await api.create(make_node("n"))
-    berth_process("--no-built-in-policy")
+    berth = berth_process("--no-built-in-policy")
     pod = await decided(api, make_pod("early"))
     await wait_refused(
         api,
@@ -232,6 +233,7 @@ async def test_switched_off_it_serves_nobody_and_pods_are_told(
     await apply(control_plane, api, policy("mine", "berth"))
     await wait_bound(api, pod)
     await api.delete(f"{POLICIES}/mine")
+    await wait_forgotten(berth, "mine")  # Berth watches pods apart: one that is seen first is the policy's still
     late = await decided(api, make_pod("late"))
     await wait_refused(api, late, "the built-in policy is switched off")
 

@@ -91,11 +91,19 @@ async def settle_priorities(plane: Plane, api: Client, start: StartBerth, nodes:
         least = guarded - guarded // 2
         await api.wait_until(BUDGETS, lambda found: _allowed(found.values()) == least, timeout_seconds=seconds)
         start()
-        await api.create_many(pod(f"new-{i:04}", 5 - i * 5 // room) for i in range(room))
-        seen: dict[str, Object] = {body["metadata"]["uid"]: body for body in made.values()}
+        seen: dict[str, Object] = {}
+
+        def see(body: Object) -> None:
+            seen[body["metadata"]["uid"]] = body
+
+        for body in made.values():
+            see(body)
+        # As they are made: the first may have had to go again before the last is there.
+        await api.create_many((pod(f"new-{i:04}", 5 - i * 5 // room) for i in range(room)), tell=see)
 
         def is_settled(pods: Pods) -> bool:
-            seen.update({body["metadata"]["uid"]: body for body in pods.values()})
+            for body in pods.values():
+                see(body)
             return (
                 len(bound(pods)) == room
                 and not any(map(is_leaving, pods.values()))

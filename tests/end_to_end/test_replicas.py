@@ -26,7 +26,7 @@ from statistics import median
 import pytest
 import yaml
 
-from berth.cluster.leadership import Terms
+from berth.cluster.leadership import LONGEST_LIFETIME_SECONDS, Terms
 from berth.cluster.peering import LEADER
 from chart.applying import account_token, apply_rights, write_kubeconfig
 from control_plane.berth_process import BerthProcess, berth_command
@@ -206,11 +206,17 @@ def credential_of(token: str) -> str:
 
 
 async def bind_by(replicas: Replicas, *others: Replica) -> Replica:
-    """Whoever leads and is none of these, when he has bound something."""
+    """Whoever leads and is none of these, when he has bound something; on a slow machine the lead may wander."""
     since = datetime.now(UTC)
-    leader = await asyncio.to_thread(replicas.wait_leader, *others)
-    await until(lambda: any(bind.user == leader.name and bind.received > since for bind in replicas.binds()))
-    return leader
+    found: list[Replica] = []
+
+    def look() -> bool:
+        binders = {bind.user for bind in replicas.binds() if bind.received > since}
+        found[:] = [each for each in replicas.each if each not in others and each.name in binders and each.leads]
+        return bool(found)
+
+    await until(look, timeout_seconds=120)
+    return found[0]
 
 
 async def until(condition: Callable[[], bool], *, timeout_seconds: float = 60) -> None:
@@ -264,7 +270,7 @@ async def test_when_the_api_server_was_away_all_replicas_go_on_and_one_leads(
         await asyncio.to_thread(control_plane.start_api_server)
         await api.create_many(make_pod(f"after-{number}", cpu="400m") for number in range(20))
         await api.wait_until(PODS, lambda pods: len(bound(pods)) == 40, timeout_seconds=90)
-        await until(lambda: all(replica.berth.ready for replica in replicas.each))
+        await until(lambda: all(replica.berth.ready for replica in replicas.each) and replicas.leader is not None)
         assert sum(replica.leads for replica in replicas.each) == 1
         assert [replica.berth.process.pid for replica in replicas.each] == pids
         assert await asyncio.to_thread(replicas.finish) == [0, 0, 0], replicas.tails()
@@ -273,13 +279,13 @@ async def test_when_the_api_server_was_away_all_replicas_go_on_and_one_leads(
 
 async def test_a_leader_that_is_stopped_hands_over_at_once(control_plane: Plane, api: Client, tmp_path: Path) -> None:
     await api.create(make_node("n"))
-    async with running(control_plane, tmp_path, count=2, lifetime_seconds=20) as replicas:
+    lifetime_seconds = LONGEST_LIFETIME_SECONDS
+    async with running(control_plane, tmp_path, count=2, lifetime_seconds=lifetime_seconds) as replicas:
         leader = await asyncio.to_thread(replicas.wait_leader)
         status = await asyncio.to_thread(leader.berth.stop)
-        began = datetime.now(UTC)
         await api.create(make_pod("p"))
-        await api.wait_until(PODS, lambda pods: len(bound(pods)) == 1, timeout_seconds=30)
-        assert (datetime.now(UTC) - began).total_seconds() < 10  # half a lifetime, and mostly this machine's doing
+        # Half a lifetime, and mostly this machine's doing: without a word from the leader it would take a whole one.
+        await api.wait_until(PODS, lambda pods: len(bound(pods)) == 1, timeout_seconds=lifetime_seconds / 2)
         assert status == 0
         (other,) = [replica for replica in replicas.each if replica is not leader]
         assert other.leads

@@ -11,6 +11,7 @@ from berth.sim.actors import HttpApi, Provisioner
 from berth.sim.actors.clock import WallClock
 from control_plane.client import NAMESPACES, PODS, Client, Object
 from control_plane.process import unverified_tls
+from end_to_end.policing import wait_in_force
 from end_to_end.watching import Plane, StartBerth, are_bound, bound, names, refusal
 from support.builders import make_node, make_pod
 
@@ -153,6 +154,7 @@ async def test_a_volume_that_nobody_makes_in_time_is_told_in_the_pod_s_condition
 ) -> None:
     berth_process()
     await api.create_many([hasty(1), make_node("a", labels={ZONE: "z1"}), MADE, claim("data", "made")])
+    await wait_in_force(api, "hasty")  # Berth watches pods apart: one that comes first would wait for ten minutes
     await api.create(pod("db", "data"))
     words = 'binding volumes: timed out after 1 s: persistentvolumeclaim "data" has no volume yet'
     await api.wait_until(PODS, says(words), timeout_seconds=30)

@@ -23,7 +23,7 @@ from scheduler.house import House
 from scheduler.memory_cluster import MemoryCluster
 from scheduler.virtual_clock import settle
 
-LIMIT_SECONDS = 20
+LIMIT_SECONDS = 60
 Body = dict[str, Any]
 
 

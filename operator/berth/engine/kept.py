@@ -38,8 +38,8 @@ class KeptLocal:
 class KeptRelative:
     """A score that is normalised over the feasible nodes or hangs on others.
 
-    `points` are weighted, by position; where there are groups, `by_group` has those of the inhabited ones instead; where
-    there is neither, it has nothing to say of the pod. `raw` is kept where the plugin knows its bounds.
+    `points` are weighted, by position; where there are groups, `by_group` has those of the inhabited ones instead;
+    where there is neither, it has nothing to say of the pod. `raw` is kept where the plugin knows its bounds.
     """
 
     index: int
