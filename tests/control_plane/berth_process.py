@@ -29,9 +29,7 @@ class BerthProcess:
     `token`: what `get` shows, where more than health is to be seen.
     """
 
-    def __init__(
-        self, kubeconfig: Path, *arguments: str, log: Path, standalone: bool = True, token: str = ""
-    ) -> None:
+    def __init__(self, kubeconfig: Path, *arguments: str, log: Path, standalone: bool = True, token: str = "") -> None:
         self._token = token
         self._port, self._https_port = free_port(), free_port()
         command = [

@@ -43,8 +43,8 @@ class EmbeddedPlane:
         self.folder = folder
         self.token = secrets.token_hex(16)
         self.store = Store(lambda: datetime.now(UTC), history=HISTORY)
-        # A port below those of outgoing connections: while the server is away, nobody is given it by chance.
         administrator = Account("admin", groups=(EVERYTHING,))
+        # A port below those of outgoing connections: while the server is away, nobody is given it by chance.
         self.server = SimServer(self.store, port=free_port(), faults=faults, accounts={self.token: administrator})
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="embedded cluster", daemon=True)

@@ -1,13 +1,14 @@
 """What there is to see under which path, and who may see it.
 
     /livez /healthz /readyz [?verbose]       anybody
-    /metrics                                 whoever has the right; over plain HTTP on loopback, anybody there
-    /configz                                 whoever has the right, as for everything below
+    /metrics                                 whoever has the right, as for everything below
+    /configz
     /log-level                               GET shows it, PUT changes it
     /debug/cache /debug/queue                only where they are switched on
 
 A request for anything else is asked for a token first, like those that exist, so that nobody without one can tell which
-do. Health is judged in this thread; everything else is read in the scheduler's loop, over the bridge, and what is long
+do. Over plain HTTP on loopback it is all the same: other users of a machine and other containers of a pod are there,
+too. Health is judged in this thread; everything else is read in the scheduler's loop, over the bridge, and what is long
 is read a few lines at a time, so that decisions are made in between.
 """
 
@@ -66,21 +67,11 @@ class Pages:
             self._pages["/debug/cache"] = {"GET": self._cache}
             self._pages["/debug/queue"] = {"GET": self._queue}
 
-    async def answer_anybody(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Over HTTPS."""
-        return await self._answer(request, open_path="")
-
-    async def answer_neighbour(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Over plain HTTP, on the loopback interface, where the figures are for whoever develops or debugs here."""
-        return await self._answer(request, open_path="/metrics")
-
-    async def _answer(self, request: web.BaseRequest, open_path: str) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         path, method = request.path, request.method
         try:
             if path in LIVENESS or path == READINESS:
                 return await self._health(request)
-            if path == open_path and method == "GET":
-                return await self._metrics(request, ANYBODY)
             user = await self._gate.admit(request.headers.get("Authorization", ""), method.lower(), path)
             if isinstance(user, Refusal):
                 return _refuse(user)
@@ -161,9 +152,6 @@ class Pages:
             return await self._bridge.call(read_some)
         except Exception as error:
             raise ConnectionError(f"the rest cannot be read: {error!r}") from error
-
-
-ANYBODY = User("anybody on this host")
 
 
 def _refuse(refusal: Refusal) -> web.Response:

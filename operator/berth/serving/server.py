@@ -174,9 +174,9 @@ class Server:
 
     def _door(self, flag: str, listener: socket.socket, pages: Pages) -> Door:
         if flag == "--http-address":
-            return Door(listener, pages.answer_neighbour, None, self._counts)
+            return Door(listener, pages.answer, None, self._counts)
         assert self._certificates is not None
-        return Door(listener, pages.answer_anybody, self._certificates.context, self._counts)
+        return Door(listener, pages.answer, self._certificates.context, self._counts)
 
     def _note_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What a connection may die of, after everybody has stopped looking."""
