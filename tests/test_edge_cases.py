@@ -30,7 +30,7 @@ QUEUE = {
     "a rejection by a rule from outside wakes on whatever may change its mind (#122019)": [
         "scheduler/test_extending.py::test_a_pod_that_extenders_refuse_is_woken_by_any_event",
         "engine/test_outside_plugins.py::test_a_diagnosis_of_an_outside_plugin_that_names_no_events_wakes_on_any",
-        "policy/test_expressions.py::test_a_predicate_wakes_pods_only_for_what_can_change_its_mind",
+        "policy/test_expressions.py::test_a_pod_that_a_predicate_refuses_is_woken_by_anything",
         "scheduler/test_hints.py::test_rules_from_outside_wake_on_anything",
     ],
     "a toleration added to the pending pod itself (#127427)": [

@@ -15,29 +15,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from berth.engine.events import ANY, Event
+from berth.engine.events import ANY
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown, scale_to_highest
 from berth.engine.state import State
 from berth.engine.verdict import Code, Int64Column, Rows, Verdicts
 from berth.model import Pod
 from berth.policy.expressions.evaluation import Evaluation
 from berth.policy.expressions.fields import BEYOND_SIGNATURE, FREE, USED, read_pod
-from berth.policy.expressions.inputs import reads_resources
 from berth.policy.expressions.language import Program
-from berth.policy.expressions.reads import Reads
 from berth.policy.records import Predicate, Priority
 
 HIGHEST_POINTS: Final = 2**53
 """Points of a normalised priority are cut to this."""
-
-_EVENTS: Final = {
-    "node.labels": Event.NODE_LABELS,
-    "node.taints": Event.NODE_TAINTS,
-    "node.unschedulable": Event.NODE_TAINTS,
-    "node.annotations": Event.NODE_OTHER,
-    "node.conditions": Event.NODE_OTHER,
-}
-
 
 def make_predicate(entry: Predicate, parameters: Mapping[str, Any]) -> Plugin:
     """The predicate that an entry's expression is. Raises BadArgument."""
@@ -57,13 +46,17 @@ def make_priority(entry: Priority, parameters: Mapping[str, Any]) -> Plugin:
 
 
 class Expression(Plugin):
-    """What predicates and priorities share: what their answers hang on."""
+    """What predicates and priorities share: what their answers hang on.
+
+    A pod that one refuses is woken by anything: besides what it reads, its budget is shared by all nodes, so that one
+    which leaves may be what lets another be judged.
+    """
 
     highest: int
+    wakes_on = ANY
 
     def __init__(self, name: str, program: Program) -> None:
         self.name = name
-        self.wakes_on = _events(program.reads)
         self._evaluation = Evaluation(program, self.highest)
         self._beyond = sorted(BEYOND_SIGNATURE & program.reads.fields)
 
@@ -144,10 +137,3 @@ class NormalizedPriority(ExpressionPriority):
 
     def scale(self, scores: Int64Column, bounds: int) -> Int64Column:
         return scale_to_highest(scores, bounds)
-
-
-def _events(reads: Reads) -> frozenset[Event]:
-    """The events that may change what the expression says."""
-    if reads_resources(reads):
-        return ANY
-    return frozenset({Event.NODE_ADDED, *(_EVENTS[field] for field in reads.fields if field in _EVENTS)})
