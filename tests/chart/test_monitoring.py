@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import promql_parser
 import pytest
 import yaml
 
+from berth.configuration import Options
+from berth.runtime import Runtime
 from berth.serving.metrics import render as render_metrics
 from chart.rendering import CHART, ROOT, Manifest, Values, render
 from chart.value_sets import EVERYTHING, MONITORED
@@ -62,6 +65,21 @@ def test_an_alert_says_what_is_wrong_how_bad_it_is_and_where_the_runbook_is(aler
     assert set(alert["annotations"]) == {"summary", "description"}
     assert "{SELECTOR" in alert["expr"]
     assert re.search(rf"^## {alert['alert']}$", RUNBOOKS, re.MULTILINE), "docs/runbooks.md has no such heading"
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: str(alert["alert"]))
+async def test_an_alert_on_what_increases_sees_the_first_time(alert: Manifest, tmp_path: Path) -> None:
+    """Prometheus takes the first value of a series for where it began: it has to be 0, or the series known as new."""
+    runtime = Runtime(Options(kubeconfig=str(tmp_path / "kubeconfig"), standalone=True))
+    scraped = render_metrics(runtime.statistics).decode()
+    for name in re.findall(r"increase\((\w+)", str(alert["expr"])):
+        born = f"({name}{{SELECTOR}} unless max_over_time({name}{{SELECTOR}}[1h] offset 15m)) or increase({name}"
+        assert re.search(rf"^{name}\S* 0\.0$", scraped, re.MULTILINE) or born in alert["expr"], name
+
+
+def test_pods_that_wait_for_volumes_are_seen_where_none_was_ever_bound() -> None:
+    (alert,) = (alert for alert in ALERTS if alert["alert"] == "BerthVolumesSlow")
+    assert str(alert["expr"]).endswith(" or vector(0)) == 0")
 
 
 def test_every_runbook_is_about_an_alert_and_has_its_three_parts() -> None:

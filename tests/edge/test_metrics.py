@@ -65,6 +65,37 @@ async def test_everything_in_the_table_can_be_scraped_from_a_runtime_that_has_do
         assert f"# TYPE {row.name} {row.type}\n" in text
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "berth_binds_total",
+        "berth_stages_total",
+        "berth_volume_bindings_total",
+        "berth_evictions_total",
+        "berth_cache_drift_total",
+        "berth_serving_access_total",
+        "berth_events_total",
+        "berth_conditions_total",
+    ],
+)
+async def test_every_outcome_that_is_documented_is_there_with_0_before_it_first_counts(
+    tmp_path: Path, name: str
+) -> None:
+    (row,) = (row for row in TABLE if row.name == name)
+    *_, words = row.labels.values()
+    documented = set(words.partition(" (")[0].split(", "))
+    found = values(make_runtime(tmp_path), name)
+    assert {outcome for *_, outcome in found} == documented
+    assert set(found.values()) == {0}
+
+
+async def test_drift_is_there_with_0_for_every_kind(tmp_path: Path) -> None:
+    runtime = make_runtime(tmp_path)
+    kinds = {kind for kind, _ in values(runtime, "berth_cache_drift_total")}
+    assert kinds == {kind for (kind,) in values(runtime, "berth_kind_whole")}
+    assert len(kinds) > 10
+
+
 async def test_the_version_and_the_gates_are_shown(tmp_path: Path) -> None:
     runtime = make_runtime(tmp_path, feature_gates={**DEFAULTS, "Expressions": False})
     text = render(runtime.statistics).decode()

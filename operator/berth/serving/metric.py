@@ -72,14 +72,18 @@ def given(*path: str) -> Read:
     return read
 
 
-def by_key(*path: str, but: tuple[str, ...] = (), only: tuple[str, ...] | None = None) -> Read:
-    """The numbers of a mapping, by their key."""
+def by_key(
+    *path: str, but: tuple[str, ...] = (), only: tuple[str, ...] | None = None, always: tuple[str, ...] = ()
+) -> Read:
+    """The numbers of a mapping, by their key. Those of `always` are there from the start: the first time that something
+    is counted can be seen only beside the 0 that was there before.
+    """
 
     def read(statistics: Mapping[str, Any]) -> Iterable[Sample]:
         found = section(statistics, *path)
-        for key, number in found.items() if only is None else ((key, found.get(key, 0)) for key in only):
+        for key in dict.fromkeys((*always, *found)) if only is None else only:
             if key not in but:
-                yield (str(key),), number
+                yield (str(key),), found.get(key, 0)
 
     return read
 

@@ -1,8 +1,9 @@
 """The table of metrics: every one with its type, labels and meaning. `docs/metrics.md` is made from it.
 
-A row reads its numbers from the statistics of the runtime, by the path at which they are; what is not there yet gives
-no sample. Names that begin with `scheduler_` and `kubernetes_` are those of kube-scheduler 1.36, with the same labels,
-buckets and meaning; where Berth differs in a detail, the row says so.
+A row reads its numbers from the statistics of the runtime, by the path at which they are. Of counters, every outcome
+that is known beforehand is there from the start, as alerts could not see the first of its kind otherwise; what else is
+not there yet gives no sample. Names that begin with `scheduler_` and `kubernetes_` are those of kube-scheduler 1.36,
+with the same labels, buckets and meaning; where Berth differs in a detail, the row says so.
 """
 
 import platform
@@ -31,6 +32,17 @@ PROFILE = f"the pod's schedulerName; the first {MOST_PROFILES} that were seen, t
 POLICY = "name of a policy; 200 at most, then `(others)`"
 KIND = "kind of object"
 RESULT = "scheduled, unschedulable, error"
+
+BINDS = ("bound", "refused", "conflict", "gone", "unknown", "found_bound", "found_unbound", "bound_elsewhere", "fenced")
+STAGES = ("passed", "rejected", "failed", "preempted", "gone", "cut_off")
+VOLUMES = ("bound", *STAGES[1:])
+EVICTIONS = ("evicted", "gone", "failed")
+DRIFT = ("missing", "stale", "ghost", "rewound")
+SERVED = (
+    *("connections", "turned_away", "displaced", "not_accepted", "handshake_failed", "malformed", "timed_out"),
+    *("failed", "lost_errors"),
+)
+ACCESS = ("admitted", "401", "403", "reviews", "failed")
 
 
 # --- what is not simply at a path -------------------------------------------------------------------------------------
@@ -68,6 +80,14 @@ def _cache_size(statistics: Mapping[str, Any]) -> Iterable[Sample]:
     yield ("assumed_pods",), assumed
     yield ("pods",), pods.get("bound", 0) + assumed
     yield ("nodes",), cache.get("nodes", 0)
+
+
+def _drift(statistics: Mapping[str, Any]) -> Iterable[Sample]:
+    """Of every kind that is counted, from the start."""
+    found = section(statistics, "census", "drift")
+    for kind in dict.fromkeys((*section(statistics, "census", "whole"), *found)):
+        counts = found.get(kind, {})
+        yield from (((kind, what), counts.get(what, 0)) for what in DRIFT)
 
 
 def _features(statistics: Mapping[str, Any]) -> Iterable[Sample]:
@@ -191,17 +211,16 @@ ATTEMPTS = (
         "berth_binds_total",
         "counter",
         "Binds by how they ended.",
-        by_key("scheduler", "binds", but=("running",)),
-        outcome="bound, refused, conflict, gone, unknown, found_bound, found_unbound, bound_elsewhere, "
-        "fenced (not sent: another replica leads, or may do so soon)",
+        by_key("scheduler", "binds", but=("running",), always=BINDS),
+        outcome=f"{', '.join(BINDS)} (not sent: another replica leads, or may do so soon)",
     ),
     row("berth_binds_running", "gauge", "Binds that are on their way.", value("scheduler", "binds", "running")),
     row(
         "berth_stages_total",
         "counter",
         "Pods with a node that plugins or volumes had something to do for before the bind, by how that ended.",
-        by_key("scheduler", "stages", but=("running", "waiting")),
-        outcome="passed (on to the bind), rejected, failed, preempted, gone, cut_off (let go at a stop)",
+        by_key("scheduler", "stages", but=("running", "waiting"), always=STAGES),
+        outcome=f"{', '.join(STAGES)} (let go at a stop); passed: on to the bind",
     ),
     row(
         "berth_stages_running",
@@ -219,8 +238,8 @@ ATTEMPTS = (
         "berth_volume_bindings_total",
         "counter",
         "Pods whose volumes were to be bound first, by how that ended.",
-        by_key("scheduler", "volumes", but=("waiting",)),
-        outcome="bound, rejected, failed, preempted, gone, cut_off",
+        by_key("scheduler", "volumes", but=("waiting",), always=VOLUMES),
+        outcome=", ".join(VOLUMES),
     ),
     row(
         "berth_volume_bindings_waiting",
@@ -247,8 +266,8 @@ PREEMPTION = (
         "berth_evictions_total",
         "counter",
         "Pods that were to be pushed out, by how that ended.",
-        by_key("scheduler", "preemption", "outcomes"),
-        outcome="evicted, gone, failed",
+        by_key("scheduler", "preemption", "outcomes", always=EVICTIONS),
+        outcome=", ".join(EVICTIONS),
     ),
     row(
         "berth_preemptions_running",
@@ -364,9 +383,9 @@ CACHE = (
         "berth_cache_drift_total",
         "counter",
         "Objects that the cache had otherwise than the API server, and that have been mended.",
-        by_two_keys("census", "drift"),
+        _drift,
         kind=KIND,
-        what="missing, stale, ghost, rewound",
+        what=", ".join(DRIFT),
     ),
 )
 
@@ -441,16 +460,15 @@ PROCESS = (
         "berth_serving_total",
         "counter",
         "Connections and requests by what became of them.",
-        by_key("serving", "counts"),
-        outcome="connections (all), turned_away, displaced, not_accepted, handshake_failed, malformed, timed_out, "
-        "failed, and the status of each answer",
+        by_key("serving", "counts", always=SERVED),
+        outcome=f"{', '.join(SERVED)}, and the status of each answer; connections: all of them",
     ),
     row(
         "berth_serving_access_total",
         "counter",
         "Requests with a token by what was said of it, and how often the API server was asked.",
-        by_key("serving", "access", but=("kept",)),
-        outcome="admitted, 401, 403, reviews, failed",
+        by_key("serving", "access", but=("kept",), always=ACCESS),
+        outcome=", ".join(ACCESS),
     ),
     row(
         "berth_watch_restarts_total",

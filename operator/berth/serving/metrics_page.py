@@ -17,6 +17,10 @@ the pod.
 
 Every label takes its values from a bounded set, so that neither many policies nor odd names fill a Prometheus server.
 Where there are more names than a label may have values, the rest are `(others)`, together.
+
+Of the `berth_*` counters, those whose labels' values are known beforehand are there with 0 from the start, so that
+`increase` sees the first time, too. Faults, failures of policies and names that others choose begin when
+they first count.
 """
 TAIL = f"""
 ## Buckets
