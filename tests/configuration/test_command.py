@@ -73,6 +73,12 @@ def test_a_wrong_file_is_2_with_a_line_for_each_problem(tmp_path: Path, capsys: 
     assert exit_code("run", "--standalone", "--config", str(path), "--write-config-to", "-") == 2
 
 
+def test_a_slip_in_a_variable_is_2_with_what_was_meant(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BERTH_HTTPS_ADRESS", "x")
+    assert exit_code("run", "--write-config-to", "/dev/null") == 2
+    assert "BERTH_HTTPS_ADRESS: is not a setting; did you mean BERTH_HTTPS_ADDRESS?" in capsys.readouterr().err
+
+
 def test_standalone_may_come_from_a_variable(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_STANDALONE", "on")
     assert exit_code("run", "--kubeconfig", "/nowhere") == 1

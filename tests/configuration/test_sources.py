@@ -202,6 +202,33 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         read({}, config=str(path))
 
 
+def test_a_variable_that_nobody_knows_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(BadConfiguration) as caught:
+        read({"BERTH_HTTPS_ADRESS": "", "BERTH_ZZZ": "5", "BERTH_CENSUS_SECONDS": "0", "BERTHS": "1", "HOME": "/"})
+    assert caught.value.problems == [
+        "BERTH_HTTPS_ADRESS: is not a setting; did you mean BERTH_HTTPS_ADDRESS? "
+        "`berth run --write-config-to -` shows every variable",
+        "BERTH_ZZZ: is not a setting; `berth run --write-config-to -` shows every variable",
+        "BERTH_CENSUS_SECONDS: 0 is not from 1 to 86400",
+    ]
+
+
+@pytest.mark.parametrize("service", ["BERTH", "BERTH_METRICS", "BERTH_2_HTTPS_ADDRESS"])
+def test_what_kubernetes_says_of_services_with_our_name_is_no_setting(service: str) -> None:
+    port = f"{service}_PORT_10259_TCP"
+    environment = {
+        f"{service}_SERVICE_HOST": "10.0.0.7",
+        f"{service}_SERVICE_PORT": "10259",
+        f"{service}_SERVICE_PORT_HTTPS": "10259",
+        f"{service}_PORT": "tcp://10.0.0.7:10259",
+        port: "tcp://10.0.0.7:10259",
+        f"{port}_PROTO": "tcp",
+        f"{port}_PORT": "10259",
+        f"{port}_ADDR": "10.0.0.7",
+    }
+    assert read(environment) == Options()
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "words"),
     [

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from pathlib import Path
 
-from control_plane.berth_process import BerthProcess
+from control_plane.berth_process import BerthProcess, berth_environment
 from control_plane.client import NODES, PODS, Client
 from control_plane.embedded import EmbeddedPlane
 from control_plane.launcher import ControlPlane
@@ -113,7 +112,7 @@ async def test_kopf_run_runs_the_same_operator(api: Client, crds: None, kubeconf
     port = free_port()
     command = [sys.executable, "-m", "kopf", "run", str(MAIN), "--standalone", "--all-namespaces"]
     address = {"BERTH_HTTP_ADDRESS": f"127.0.0.1:{port}", "BERTH_HTTPS_ADDRESS": ""}
-    environment = {**os.environ, "BERTH_KUBECONFIG": str(kubeconfig), **address}
+    environment = {**berth_environment(), "BERTH_KUBECONFIG": str(kubeconfig), **address}
     kopf = Process("kopf", command, tmp_path / "kopf.log", environment=environment)
     kopf.start()
     try:

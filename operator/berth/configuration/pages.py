@@ -31,7 +31,10 @@ kopf's then. What is in effect is logged at the start, with the version, and sho
 secret: credentials and keys are named by their files.
 
 What makes no sense is refused at the start, with where it was written and what to write instead, all of it at once; the
-exit code is 2. So are keys that are not known or there twice, and words on the command line that belong to no flag.
+exit code is 2. So are keys that are not known or there twice, words on the command line that belong to no flag, and
+variables that begin with `BERTH_` and are none of these. Those by which Kubernetes tells a container of the services
+`berth` and `berth-...` of its namespace pass: `BERTH_SERVICE_HOST`, `BERTH_PORT`, `BERTH_PORT_10259_TCP`,
+`BERTH_METRICS_SERVICE_PORT` and their like.
 
 ## Settings
 

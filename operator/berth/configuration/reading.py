@@ -4,19 +4,24 @@ default; of the feature gates each one by itself.
 Everything that is wrong is found at once and said with where it was written, so that one round of mending does.
 """
 
+import difflib
 import os
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from berth.configuration.file import read_file
 from berth.configuration.options import Options
-from berth.configuration.settings import SETTINGS, Setting
+from berth.configuration.settings import PREFIX, SETTINGS, Setting
 from berth.configuration.values import BadValue, Gates
 
-CONFIG_FLAG, CONFIG_VARIABLE = "--config", "BERTH_CONFIG"
+CONFIG_FLAG, CONFIG_VARIABLE = "--config", f"{PREFIX}CONFIG"
+ALL_VARIABLES = "`berth run --write-config-to -` shows every variable"
+# What the kubelet tells every container of the services `berth` and `berth-...` of its namespace.
+_OF_SERVICES = re.compile(rf"{PREFIX}(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_[A-Z]+(_(PROTO|PORT|ADDR))?)?)")
 
 Problems = list[str]
 
@@ -55,7 +60,7 @@ def read(
     """The options; raises BadConfiguration. `flags` are by setting, None where not given: a text, or a switch's
     position. `config`: the file that was named by a flag.
     """
-    chosen = _Chosen()
+    chosen = _Chosen(problems=_unknown(environment))
     _take_file(chosen, config or environment.get(CONFIG_VARIABLE) or None)
     for setting in SETTINGS:
         text = environment.get(setting.variable)
@@ -75,6 +80,20 @@ def read_or_exit(environment: Mapping[str, str] = os.environ) -> Options:
     except BadConfiguration as error:
         print("\n".join(f"berth: {problem}" for problem in error.problems), file=sys.stderr)
         sys.exit(2)
+
+
+def _unknown(environment: Mapping[str, str]) -> Problems:
+    """Variables that look like ours and are not: a slip there would go unnoticed."""
+    known = [variable.removeprefix(PREFIX) for variable in (CONFIG_VARIABLE, *(each.variable for each in SETTINGS))]
+    ours = [name for name in sorted(environment) if name.startswith(PREFIX) and not _OF_SERVICES.fullmatch(name)]
+    strange = [name for name in ours if name.removeprefix(PREFIX) not in known]
+    return [f"{name}: is not a setting{_nearest(name, known)} {ALL_VARIABLES}" for name in strange]
+
+
+def _nearest(variable: str, known: Iterable[str]) -> str:
+    """By what follows the prefix, which alone would make all of them alike."""
+    close = difflib.get_close_matches(variable.removeprefix(PREFIX)[:100], known, n=1)
+    return f"; did you mean {PREFIX}{close[0]}?" if close else ";"
 
 
 def _take_file(chosen: _Chosen, path: str | None) -> None:

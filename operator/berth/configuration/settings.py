@@ -12,6 +12,7 @@ from berth.configuration.options import Options
 from berth.configuration.values import Address, Choice, Gates, Kind, ObjectName, Switch, Text, Whole
 from berth.serving.logs import FORMATS, LEVELS
 
+PREFIX = "BERTH_"  # of every variable
 _DEFAULTS = Options()
 
 
@@ -31,7 +32,7 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        return f"BERTH_{self.name.upper()}"
+        return f"{PREFIX}{self.name.upper()}"
 
     @property
     def key(self) -> str:
