@@ -13,12 +13,13 @@ from pathlib import Path
 
 import yaml
 
+from chart.needed import Right
 from chart.rendering import NAMESPACE, SERVED, Rendered, Values, parse, template
 from control_plane.berth_process import BerthProcess
 from control_plane.launcher import ControlPlane
 
 ACCOUNT = "berth"
-RIGHTS_SECONDS = 30.0
+RIGHTS_SECONDS = 60.0
 # Who asks for what and what comes of it, without bodies.
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -70,10 +71,21 @@ def apply_in_two_steps(plane: ControlPlane, values: Values) -> Rendered:
 
 def wait_for_rights(plane: ControlPlane) -> None:
     """The API server learns of roles by a watch of its own, a moment after they are made."""
+    wait_allowed(plane, USER, "create", "pods", "--subresource=binding", "-A")
+
+
+def wait_allowed(plane: ControlPlane, user: str, *what: str) -> None:
+    """What: as `kubectl auth can-i` is asked."""
     deadline = time.monotonic() + RIGHTS_SECONDS
-    question = ("auth", "can-i", "create", "pods", "--subresource=binding", f"--as={USER}", "-A", "--quiet")
-    while plane.kubectl(*question, check=False).returncode != 0:
+    while plane.kubectl("auth", "can-i", *what, f"--as={user}", "--quiet", check=False).returncode != 0:
         assert time.monotonic() < deadline, "the API server has not learnt of the role"
+
+
+def wait_for_rights_lost(plane: ControlPlane, verb: str, resource: str) -> None:
+    """The same, of a role that grants less from now on."""
+    deadline = time.monotonic() + RIGHTS_SECONDS
+    while plane.kubectl("auth", "can-i", verb, resource, f"--as={USER}", "-A", "--quiet", check=False).returncode == 0:
+        assert time.monotonic() < deadline, "the API server has not learnt that the role grants less"
 
 
 def account_token(plane: ControlPlane, account: str = ACCOUNT) -> str:
@@ -117,13 +129,34 @@ class Request:
     uri: str
 
 
-def requests_of(audit_log: Path, user: str, *, offset: int = 0) -> list[Request]:
-    """Everything that the user has asked for, as far as the log is written, from `offset` bytes on."""
-    with audit_log.open("rb") as log:
-        log.seek(offset)
-        lines = log.read().split(b"\n")[:-1]
-    events = [json.loads(line) for line in lines]
-    return [_request(event) for event in events if event["user"].get("username") == user]
+class Asked:
+    """What a user has asked the API server for since this was made: rights that were used, and rights that were missed.
+
+    A right is (verb, API group, resource). Each look reads on where the last one has ended.
+    """
+
+    def __init__(self, audit_log: Path, user: str) -> None:
+        self._log = audit_log
+        self._user = user
+        self._offset = audit_log.stat().st_size
+        self.used: set[Right] = set()
+        self.forbidden: set[Right] = set()
+
+    def look(self) -> None:
+        with self._log.open("rb") as log:
+            log.seek(self._offset)
+            whole, newline, _ = log.read().rpartition(b"\n")  # the last line may be only half written yet
+        self._offset += len(whole + newline)
+        for event in map(json.loads, whole.splitlines()):
+            if event["user"].get("username") == self._user:
+                self._note(_request(event))
+
+    def _note(self, request: Request) -> None:
+        right = (request.verb, request.group, request.resource or request.uri)
+        if request.status == 403:
+            self.forbidden.add(right)
+        elif request.resource and request.status < 400:
+            self.used.add(right)
 
 
 def _request(event: dict[str, object]) -> Request:

@@ -1,6 +1,7 @@
 """The rights that the chart grants: each with its reason, none too wide, and the same as the documentation says.
 
-That every one of them is used, and that nothing else is asked for, shows on a real API server (test_rights_used.py).
+That Berth can do without none of them, and asks for nothing else, shows on a real API server (test_rights_needed.py,
+test_rights_used.py).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import re
 
 import pytest
 
+from chart.needed import CREATES_PEERING, NEEDED
 from chart.rendering import CHART, ROOT, Values, render, rights
 from chart.value_sets import EVERYTHING, MINIMAL, VALUE_SETS, WITHOUT_RIGHTS
 
@@ -25,6 +27,16 @@ def test_no_right_is_to_everything_or_to_secrets(values: Values) -> None:
         assert not [word for word in words if "*" in word]
         assert not {"secrets", "configmaps"} & set(rule["resources"])
         assert not {"escalate", "bind", "impersonate", "deletecollection", "update"} & set(rule["verbs"])
+
+
+def test_what_is_needed_is_granted_and_nothing_else() -> None:
+    assert rights(render().rules) == NEEDED
+
+
+def test_who_scrapes_reads_metrics_and_nothing_else() -> None:
+    assert render().one("ClusterRole", "berth-metrics-reader")["rules"] == [
+        {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+    ]
 
 
 def test_no_right_is_granted_twice() -> None:
@@ -58,12 +70,11 @@ def test_replicas_write_to_their_own_peering_object_only() -> None:
 
 
 def test_berth_may_make_the_peering_object_where_the_chart_does_not() -> None:
-    right = ("create", "kopf.dev", "clusterkopfpeerings")
-    assert right not in rights(render().rules)
+    assert CREATES_PEERING not in rights(render().rules)
     assert "ClusterKopfPeering" in render().kinds()
 
     by_berth = render({"leaderElection": {"createPeering": False}})
-    assert right in rights(by_berth.rules)
+    assert rights(by_berth.rules) == NEEDED | {CREATES_PEERING}
     assert "ClusterKopfPeering" not in by_berth.kinds()
 
 
