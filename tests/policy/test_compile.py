@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -50,6 +51,48 @@ def test_every_refused_argument_is_listed() -> None:
         "spec.priorities[0].args.size",
         "spec.priorities[1].args.scoringStrategy.type",
     ]
+
+
+def refused(**spec: Any) -> list[str]:
+    with pytest.raises(PolicyError) as caught:
+        load_policy(make_policy(**spec))
+    return [f"{problem.field}: {problem.message}" for problem in caught.value.problems]
+
+
+def test_arguments_that_a_plugin_does_not_know_are_told_all_at_once_with_the_first_that_it_refuses() -> None:
+    args = {"a": 1, "b": 2, "ignoredResources": "x"}
+    known = "unknown argument; known are ignoredResourceGroups, ignoredResources, scoringStrategy"
+    assert refused(predicates=[{"name": "NodeResourcesFit", "args": args}]) == [
+        f"spec.predicates[0].args.a: {known}",
+        f"spec.predicates[0].args.b: {known}",
+        "spec.predicates[0].args.ignoredResources: must be a list",
+    ]
+    assert len(refused(predicates=[{"name": "NodePorts", "args": dict.fromkeys(map(str, range(99)), 1)}])) == 16
+
+
+def test_a_number_that_can_be_only_one_is_named() -> None:
+    args = {"resources": [{"name": "cpu", "weight": 2}]}
+    assert refused(priorities=[{"name": "NodeResourcesBalancedAllocation", "args": args}]) == [
+        "spec.priorities[0].args.resources[0].weight: must be 1"
+    ]
+
+
+def test_a_base_of_berth_in_other_letters_is_named() -> None:
+    assert refused(base="empty") == ["spec.base: there is no valid SchedulingPolicy empty; did you mean Empty?"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "places"),
+    [
+        ("node.label.zone == 'a' && (pod.nmae == 'x' || pod.name.matches('('))", [(1, 5), (1, 31), (1, 64)]),
+        ("nod.name == 'a' ||\npods.name == 'b'", [(1, 4), (2, 5)]),
+    ],
+)
+def test_what_is_wrong_with_an_expression_is_told_all_at_once(expression: str, places: list[tuple[int, int]]) -> None:
+    told = refused(predicates=[{"name": "rule", "expression": expression}])
+    heads = [f"spec.predicates[0].expression: line {line}, column {column}: " for line, column in places]
+    assert len(told) == len(heads)
+    assert all(text.startswith(head) for text, head in zip(told, heads, strict=True)), told
 
 
 def test_a_policy_made_by_hand_with_an_unknown_plugin_is_refused_by_name() -> None:

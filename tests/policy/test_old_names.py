@@ -206,7 +206,7 @@ class TestNamesOfAnEntrysOwn:
 
     def test_a_refused_argument_is_named_where_it_is(self) -> None:
         found = problems_of(priorities=[{"name": "mine", "plugin": "LabelPreference", "args": {"lable": "x"}}])
-        assert list(found) == ["spec.priorities[0].args.lable"]
+        assert list(found) == ["spec.priorities[0].args.lable", "spec.priorities[0].args.label"]  # and that it lacks
 
 
 class TestTheOrder:

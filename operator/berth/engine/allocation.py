@@ -167,5 +167,6 @@ def require_object(value: Any, field: str, *known: str) -> Mapping[str, Any]:
 
 def require_integer(value: Any, field: str, lowest: int, highest: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-        raise BadArgument(field, f"must be a whole number from {lowest} to {highest}")
+        allowed = f"a whole number from {lowest} to {highest}" if lowest < highest else str(lowest)
+        raise BadArgument(field, f"must be {allowed}")
     return value

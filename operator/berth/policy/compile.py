@@ -1,12 +1,13 @@
 """From a resolved policy to the pipeline that decides: builds the plugins, and turns their refusals into field paths.
 
-`load_policy` is the whole way from a manifest, and the only one that finds every problem at once: the arguments of
-well-formed entries are tried even where other entries are wrong. `compile_policy` is its second half, for a policy
-that exists already. Both are pure: nothing of a policy in force changes while another is compiled beside it.
+`load_policy` is the whole way from a manifest, and the only one that finds the problems of all entries at once: the
+arguments of well-formed entries are tried even where other entries are wrong. `compile_policy` is its second half, for
+a policy that exists already. Both are pure: nothing of a policy in force changes while another is compiled beside it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from berth.engine.pipeline import Pipeline
@@ -19,6 +20,7 @@ from berth.policy.entries import Point
 from berth.policy.expressions import make_predicate, make_priority
 from berth.policy.extenders import leave_to_extenders
 from berth.policy.records import Policy, PolicyError, Predicate, Priority, Problem
+from berth.policy.refusals import find_refusals
 from berth.policy.schema import NO_BASES, examine
 
 E = TypeVar("E", Predicate, Priority)
@@ -93,8 +95,9 @@ def _plugins(
             yield entry, _plugin(policy, entry, point)
         except UnknownPlugin as error:
             refuse(Problem(f"{_origin(entry)}.name", error.problem))
-        except BadArgument as error:
-            refuse(Problem(_path(entry, error.field), error.problem))
+        except BadArgument:
+            for field, problem in find_refusals(entry.args, partial(_remade, policy, entry, point)):
+                refuse(Problem(_path(entry, field), problem))
 
 
 def _plugin(policy: Policy, entry: Predicate | Priority, point: Point) -> Plugin:
@@ -104,6 +107,10 @@ def _plugin(policy: Policy, entry: Predicate | Priority, point: Point) -> Plugin
     if isinstance(entry, Predicate):
         return make_predicate(entry, parameters)
     return make_priority(entry, parameters)
+
+
+def _remade(policy: Policy, entry: Predicate | Priority, point: Point, args: Mapping[str, object]) -> Plugin:
+    return _plugin(policy, replace(entry, args=args), point)
 
 
 def _args(policy: Policy, entry: Predicate | Priority) -> Mapping[str, object]:

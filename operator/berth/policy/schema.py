@@ -122,7 +122,7 @@ def _base(value: object, name: str, bases: Mapping[str, Policy], note: Note) -> 
     elif value == name:
         note(where, "a policy cannot be based on itself")
     elif value not in bases:
-        hint = did_you_mean(value, bases) or f"; apply or mend it, or write one of {own}"
+        hint = did_you_mean(value, (*OWN_BASES, *bases)) or f"; apply or mend it, or write one of {own}"
         note(where, f"there is no valid SchedulingPolicy {value}{hint}")
     else:
         return bases[value]

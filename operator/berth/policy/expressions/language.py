@@ -7,7 +7,8 @@ optional values and cel.bind.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final, NoReturn
 
@@ -17,7 +18,7 @@ from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_string
 from berth.engine.plugin import BadArgument
 from berth.policy.expressions.cost import Shape, cost_of, shape_of_field, shape_of_value
 from berth.policy.expressions.fields import FIELDS, Kind
-from berth.policy.expressions.reads import PARAMETERS, Reads, find_reads
+from berth.policy.expressions.reads import PARAMETERS, Complaint, Reads, find_reads
 from berth.policy.expressions.syntax import Call, Constant, Expr, Tree, children, read_tree
 
 MAX_LENGTH: Final = 2048
@@ -31,6 +32,14 @@ _TOO_DEEP: Final = (
 )
 
 
+class BadExpression(BadArgument):
+    """What is wrong with an expression: everything that the step of checking which found it has found."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(dict.fromkeys(problems))
+        super().__init__("expression", "; ".join(self.problems))
+
+
 class Failure(Exception):
     """An evaluation that gave no answer; the text says why."""
 
@@ -39,22 +48,24 @@ class Program:
     """A checked expression. `reads` is what it has to be given; `result` is bool or int."""
 
     def __init__(self, text: str, result: type[bool] | type[int], parameters: Mapping[str, Any]) -> None:
-        """Raises BadArgument for the field `expression`."""
+        """Raises BadExpression, with everything that the first step finds which finds anything."""
         _check_text(text)
         self.text, self.parameters = text, _plain(parameters)
         self._result = result
         self._tree = _parse(text)
+        self._problems: list[str] = []
         self.reads: Reads = find_reads(self._tree.root, self.parameters, self._complain)
         self._check_patterns(self._tree.root)
+        if self._problems:
+            raise BadExpression(self._problems)
         self._compiled = _check(text)
         self._wanted = cel.Type.BOOL if result is bool else cel.Type.INT
         self._check_result()
         cost = self.cost({})
         if cost > MAX_COST:
-            raise BadArgument(
-                "expression",
+            _refuse(
                 f"it may cost {_milliseconds(cost)} for each node, and {_milliseconds(MAX_COST)} is the most; "
-                "put fewer loops into each other, and let texts and lists grow less",
+                "put fewer loops into each other, and let texts and lists grow less"
             )
 
     def cost(self, sizes: Mapping[str, int]) -> int:
@@ -86,7 +97,7 @@ class Program:
         given = self._compiled.return_type()
         if given not in (self._wanted, cel.Type.DYN):
             wanted = "a predicate has to give a bool" if self._result is bool else "a priority has to give an int"
-            raise BadArgument("expression", f"it gives {_a(_type_name(given))}; {wanted}")
+            _refuse(f"it gives {_a(_type_name(given))}; {wanted}")
 
     def _check_patterns(self, expr: Expr) -> None:
         """Patterns that are written out have to be regular expressions."""
@@ -94,37 +105,43 @@ class Program:
             case Call(function="matches", args=(*_, Constant(value=str() as pattern))):
                 answer = _pattern_check().eval(data={"node.name": "", "pod.name": pattern})
                 if answer.type() == cel.Type.ERROR:
-                    self._complain(expr.args[-1], _evaluation_error(str(answer.value())))
+                    with suppress(Complaint):
+                        self._complain(expr.args[-1], _evaluation_error(str(answer.value())))
         for child in children(expr):
             self._check_patterns(child)
 
     def _complain(self, expr: Expr, problem: str) -> NoReturn:
-        raise BadArgument("expression", f"{_place(self.text, self._tree, expr)}: {problem}")
+        self._problems.append(f"{_place(self.text, self._tree, expr)}: {problem}")
+        raise Complaint
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise BadExpression([problem])
 
 
 def _check_text(text: str) -> None:
     if not text.strip():
-        raise BadArgument("expression", "it is empty")
+        _refuse("it is empty")
     if len(text) > MAX_LENGTH:
-        raise BadArgument("expression", f"it has {len(text)} characters, and {MAX_LENGTH} is the most")
+        _refuse(f"it has {len(text)} characters, and {MAX_LENGTH} is the most")
     if not text.isprintable() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise BadArgument("expression", "it has half of a surrogate pair in it, which is no character")
+        _refuse("it has half of a surrogate pair in it, which is no character")
     if len(re.findall(r"\bopt(?:Flat)?Map\b", text)) > _MAX_OPTIONAL_MACROS:
-        raise BadArgument("expression", f"optMap and optFlatMap may stand in it {_MAX_OPTIONAL_MACROS} times at most")
+        _refuse(f"optMap and optFlatMap may stand in it {_MAX_OPTIONAL_MACROS} times at most")
 
 
 def _parse(text: str) -> Tree:
     try:
         return read_tree(_environment().compile(text, disable_check=True).serialize())
     except RuntimeError as error:
-        raise BadArgument("expression", _compile_error(str(error))) from None
+        raise BadExpression(_compile_errors(str(error))) from None
 
 
 def _check(text: str) -> Any:
     try:
         return _environment().compile(text)
     except RuntimeError as error:
-        raise BadArgument("expression", _compile_error(str(error))) from None
+        raise BadExpression(_compile_errors(str(error))) from None
 
 
 @cache
@@ -172,13 +189,14 @@ def _place(text: str, tree: Tree, expr: Expr) -> str:
     return f"line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}"
 
 
-def _compile_error(said: str) -> str:
+def _compile_errors(said: str) -> list[str]:
     if re.search("recursion (?:depth|limit)", said):
-        return _TOO_DEEP
-    problems = re.findall(r"ERROR: <input>:(\d+):(\d+): (.*)", said)
-    if not problems:
-        return _evaluation_error(said)
-    line, column, problem = problems[0]
+        return [_TOO_DEEP]
+    found = re.findall(r"ERROR: <input>:(\d+):(\d+): (.*)", said)
+    return [_compile_error(*error) for error in found] or [_evaluation_error(said)]
+
+
+def _compile_error(line: str, column: str, problem: str) -> str:
     problem = problem.replace(" (in container '')", "")
     if problem.startswith("undeclared reference"):
         problem += "; variables are node, pod and policy"

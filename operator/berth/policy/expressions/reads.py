@@ -8,6 +8,7 @@ never given to the expression, and two nodes alike in what is found here are ali
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final, NoReturn
@@ -18,8 +19,13 @@ from berth.policy.expressions.syntax import Call, Comprehension, Constant, Expr,
 PARAMETERS: Final = "policy.parameters"
 _LOOK_UPS: Final = ("_[_]", "_[?_]", "_?._")
 
+
+class Complaint(Exception):
+    """A part of an expression is wrong, and it has been said how; the other parts can still be looked at."""
+
+
 Complain = Callable[[Expr, str], NoReturn]
-"""Raises for a node of the tree, with what is wrong with it."""
+"""Takes down what is wrong with a node of the tree, and raises Complaint."""
 
 
 @dataclass(slots=True)
@@ -44,6 +50,7 @@ class Reads:
 
 
 def find_reads(root: Expr, parameters: Mapping[str, Any], complain: Complain) -> Reads:
+    """What it reads; not all of it where `complain` was called, of each operand that is wrong once."""
     return _Finder(parameters, complain).find(root)
 
 
@@ -53,7 +60,8 @@ class _Finder:
         self._reads = Reads()
 
     def find(self, root: Expr) -> Reads:
-        self._walk(root, {})
+        with suppress(Complaint):
+            self._walk(root, {})
         for name in self._reads.whole:
             self._reads.keys.pop(name, None)
         return self._reads
@@ -77,7 +85,8 @@ class _Finder:
                 self._walk_comprehension(expr, scope)
             case _:
                 for child in children(expr):
-                    self._walk(child, scope)
+                    with suppress(Complaint):
+                        self._walk(child, scope)
 
     def _walk_select(self, expr: Select, scope: Mapping[str, str]) -> None:
         whole = self._field(expr)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from berth.engine.plugin import BadArgument
 from berth.engine.preemption import Preemption
 from berth.engine.registry import UnknownPlugin, make_plugin
 from berth.engine.strategies import TYPES
@@ -17,6 +16,7 @@ from berth.policy.defaults import KUBERNETES_VERSION, POINTS
 from berth.policy.entries import WEIGHT_MAX, Point
 from berth.policy.importing.expansion import ALL, EXTENSION_POINTS, MULTI, Enabled, Expansion, PluginSet
 from berth.policy.reading import refuse_unknown
+from berth.policy.refusals import find_refusals
 from berth.policy.settings import LONGEST_SECONDS
 from berth.policy.wording import show
 
@@ -227,18 +227,20 @@ def _is_default(name: str, key: str, value: object) -> bool:
 def _accept_args(profile: Profile, name: str, origin: str, args: Mapping[str, object], expansion: Expansion) -> bool:
     """Lets the plugin look at them wherever it is used; a plugin that is nowhere used has none."""
     points: list[Point] = [point for point in _POLICY_POINTS if expansion.runs(name, point)]
-    makers: list[Callable[[], object]] = [partial(make_plugin, name, args, point) for point in points]
+    makers: list[Callable[[Mapping[str, object]], object]] = [partial(_make, name, point) for point in points]
     if name == PREEMPTION and expansion.runs(name, "postFilter"):
-        makers.append(partial(Preemption, args))
+        makers.append(Preemption)
     for make in makers:
         try:
-            make()
-        except BadArgument as error:
-            where = f"{origin}.args.{error.field}" if error.field else f"{origin}.args"
-            profile.notes.error(where, error.problem)
+            for field, problem in find_refusals(args, make):
+                profile.notes.error(f"{origin}.args.{field}" if field else f"{origin}.args", problem)
         except UnknownPlugin:
             profile.notes.error(f"{origin}.name", f"{name} is not a plugin of Berth")
     return bool(makers)
+
+
+def _make(name: str, point: Point, args: Mapping[str, object]) -> object:
+    return make_plugin(name, args, point)
 
 
 _POLICY_POINTS: tuple[Point, Point] = ("filter", "score")
