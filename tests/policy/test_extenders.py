@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from berth.policy.extenders import leave_to_extenders, read_extenders
+from berth.policy.extenders import check_pairs, leave_to_extenders, read_extenders
 from berth.policy.records import Extender, ManagedResource, Predicate, Tls
+from policy import certificates
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nMII\n-----END PRIVATE KEY-----\n"
@@ -75,7 +76,20 @@ def test_none_at_all_are_none() -> None:
         ("text", 'spec.extenders[0]: "text" is not a mapping'),
         ({"filterVerb": "filter"}, "spec.extenders[0].urlPrefix: is required: where the extender listens"),
         (an_extender(urlPrefix=7), "spec.extenders[0].urlPrefix: 7 is not text"),
-        (an_extender(urlPrefix=""), 'spec.extenders[0].urlPrefix: "" is not a URL that starts with http://'),
+        (an_extender(urlPrefix=""), "spec.extenders[0].urlPrefix: is required: where the extender listens"),
+        (
+            an_extender(urlPrefix="HTTP://a"),
+            'spec.extenders[0].urlPrefix: "HTTP://a" is not a URL that starts with http',
+        ),
+        (an_extender(urlPrefix="http://a..b"), "spec.extenders[0].urlPrefix: "),
+        (an_extender(urlPrefix="http://" + "a" * 64), "spec.extenders[0].urlPrefix: "),
+        (an_extender(urlPrefix="http://a/\x1b"), "spec.extenders[0].urlPrefix: "),
+        (an_extender(urlPrefix="http://a\x00"), "spec.extenders[0].urlPrefix: "),
+        (an_extender(filterVerb="fil\x1bter"), 'spec.extenders[0].filterVerb: "fil\\x1bter" is not a path'),
+        (an_extender(filterVerb=""), "spec.extenders[0].filterVerb: is empty: leave it out"),
+        (an_extender(bindVerb=""), "spec.extenders[0].bindVerb: is empty: leave it out"),
+        (an_extender(tls={"serverName": ""}), "spec.extenders[0].tls.serverName: is empty: leave it out"),
+        (an_extender(tls={"ca": ""}), "spec.extenders[0].tls.ca: is not PEM text with a CERTIFICATE block"),
         (an_extender(urlPrefix="extender:80"), 'spec.extenders[0].urlPrefix: "extender:80" is not a URL that starts'),
         (an_extender(urlPrefix="ftp://extender"), "spec.extenders[0].urlPrefix: "),
         (an_extender(urlPrefix="http://"), "spec.extenders[0].urlPrefix: "),
@@ -203,6 +217,24 @@ def test_an_authority_that_can_be_read_is_taken(tmp_path: Path) -> None:
     assert extenders[0].tls == Tls(ca=text)
     _, problems = read(an_extender(tls={"ca": text, "insecure": True}))
     assert problems == ["spec.extenders[0].tls.ca: is not looked at while insecure is true: leave one of the two out"]
+
+
+@pytest.mark.parametrize(
+    ("tls", "problem"),
+    [
+        (Tls(certificate=certificates.CERTIFICATE, key=certificates.KEY), ""),
+        (Tls(certificate=certificates.CERTIFICATE, key=certificates.OTHER_KEY), "x.tls.key: is not the key of"),
+        (Tls(certificate=certificates.CERTIFICATE, key=KEY), "x.tls.key: is not the key of certificate: "),
+        (Tls(certificate=CERTIFICATE, key=certificates.KEY), "x.tls.certificate: holds no certificate that can be"),
+        (Tls(), ""),
+    ],
+)
+def test_a_certificate_and_its_key_are_read(tls: Tls, problem: str) -> None:
+    problems: list[str] = []
+    check_pairs([Extender("https://a", tls=tls, origin="x")], lambda where, text: problems.append(f"{where}: {text}"))
+    assert len(problems) == bool(problem)
+    assert all(said.startswith(problem) for said in problems), problems
+    assert not any("MII" in said for said in problems)
 
 
 def test_resources_that_are_left_to_extenders_replace_those_that_the_plugin_ignores() -> None:

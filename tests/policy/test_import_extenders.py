@@ -13,21 +13,7 @@ from berth.policy.importing.manifest import write_source
 from berth.policy.importing.sources import Source
 from berth.policy.records import Extender, ManagedResource, Tls
 from policy.builders import make_configuration, make_profile
-
-CERTIFICATE = """\
------BEGIN CERTIFICATE-----
-MIIBfjCCASOgAwIBAgIUAvnoKOxtyN/BZed3sxH9I3UsvMEwCgYIKoZIzj0EAwIw
-EzERMA8GA1UEAwwIZXh0ZW5kZXIwIBcNMjYxMTE3MDQyMTAxWhgPMjEyNjEwMjQw
-NDIxMDFaMBMxETAPBgNVBAMMCGV4dGVuZGVyMFkwEwYHKoZIzj0CAQYIKoZIzj0D
-AQcDQgAEuJcbjaMbLFGHo+WGTzoBRMb1LtcWXx+i5D9826hkGo6BXTjxAoDt/2EV
-JvLqlyFWcZn0yrr1ErexUooqcWrljKNTMFEwHQYDVR0OBBYEFEQGkxZXJGU0qK/B
-Q9S2FoUlV+FGMB8GA1UdIwQYMBaAFEQGkxZXJGU0qK/BQ9S2FoUlV+FGMA8GA1Ud
-EwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSQAwRgIhAPK1NBrawVHKe37QarrwTjht
-D1/ruVE41Ku2qOZbjVcGAiEA3WhAyqblTuiHYrxydRCy+3QSHkCTAZbofU5MkZZb
-J3s=
------END CERTIFICATE-----
-"""
-KEY = "-----BEGIN PRIVATE KEY-----\nbm8ga2V5\n-----END PRIVATE KEY-----\n"
+from policy.certificates import CERTIFICATE, KEY, OTHER_KEY
 
 
 def encoded(text: str) -> str:
@@ -93,6 +79,11 @@ class TestWhatIsAsked:
             tls=Tls(server_name="extender", ca=CERTIFICATE, certificate=CERTIFICATE, key=KEY),
         )
 
+    def test_the_scheme_of_an_address_is_written_in_small_letters(self) -> None:
+        result = imported(make_extender(urlPrefix="HTTPS://Extender", enableHTTPS=True))
+        assert extender_of(result).url_prefix == "https://Extender"
+        assert extender_of(result).tls == Tls(insecure=True)
+
     def test_what_says_the_default_is_not_written(self) -> None:
         plain = make_extender()
         silent = dict.fromkeys(("tlsConfig", "managedResources", "httpTimeout", "weight"))
@@ -151,6 +142,13 @@ class TestTrust:
             f'warning: extenders[1].tlsConfig.keyFile: {hint} "/etc/key.pem" into spec.extenders[1].tls.key',
             "warning: extenders[1].tlsConfig.certData: is left out until there is spec.extenders[1].tls.key: put it in "
             "with it",
+        ]
+
+    def test_a_key_that_is_not_that_of_the_certificate_is_an_error_at_its_field(self) -> None:
+        tls = {"certData": encoded(CERTIFICATE), "keyData": encoded(OTHER_KEY)}
+        result = imported(make_extender(urlPrefix="https://x", tlsConfig=tls))
+        assert texts(result) == [
+            "error: extenders[0].tlsConfig.keyData: is not the key of certificate: key values mismatch"
         ]
 
     def test_trust_without_https_is_left_out(self) -> None:

@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import yaml
 
 from berth.cli import main
 from berth.policy.documents import read_documents
+from policy import certificates
 from policy.builders import make_policy
 
 Captured = pytest.CaptureFixture[str]
@@ -101,7 +104,87 @@ def test_lists_are_looked_into(tmp_path: Path, capsys: Captured, kind: str) -> N
     assert "has no policy in it" in capsys.readouterr().out
 
 
+class TestWhatTheApiServerRefuses:
+    """Of a manifest, before the operator sees it."""
+
+    @pytest.mark.parametrize(
+        ("wrong", "said"),
+        [
+            ({"sepc": {}}, "sepc: unknown field; did you mean spec?"),
+            ({"schedulerName": "x"}, "schedulerName: unknown field: it belongs into spec, as spec.schedulerName"),
+            ({"metadata": {"name": "a", "nmae": "b"}}, "metadata.nmae: unknown field; did you mean name?"),
+            ({"metadata": {"name": "a", "labels": ["x"]}}, "metadata.labels: a list is not a mapping"),
+            ({"metadata": {"name": "a", "labels": {"x": 1}}}, "metadata.labels.x: 1 is not a text; put it in quotes"),
+            ({"metadata": {"name": "a", "annotations": {"x": True}}}, "metadata.annotations.x: true is not a text"),
+        ],
+    )
+    def test_it_is_said_with_its_field(self, tmp_path: Path, capsys: Captured, wrong: Any, said: str) -> None:
+        path = write(tmp_path, {**make_policy("a"), **wrong})
+        assert lint(path) == 1
+        [line] = lines(capsys)
+        assert line.startswith(f"{path}: a: {said}")
+
+    def test_what_kubectl_prints_of_a_policy_is_none_of_it(self, tmp_path: Path, capsys: Captured) -> None:
+        metadata = {
+            "name": "a",
+            "resourceVersion": "7",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"x": "y"},
+        }
+        assert lint(write(tmp_path, {**make_policy("a"), "metadata": metadata, "status": {"placed": 1}})) == 0
+
+    def test_a_key_that_is_not_that_of_the_certificate_is_said(self, tmp_path: Path, capsys: Captured) -> None:
+        tls = {"certificate": certificates.CERTIFICATE, "key": certificates.OTHER_KEY}
+        extender = {"urlPrefix": "https://a", "filterVerb": "filter", "tls": tls}
+        assert lint(write(tmp_path, make_policy("a", extenders=[extender], tieBreak="Coin"))) == 1
+        assert any(": spec.extenders[0].tls.key: is not the key of certificate" in line for line in lines(capsys))
+
+    def test_expressions_that_are_switched_off_do_not_count(self, tmp_path: Path, capsys: Captured) -> None:
+        entries = [{"name": f"e{number}", "expression": "true", "enabled": False} for number in range(17)]
+        assert lint(write(tmp_path, make_policy("a", predicates=entries))) == 0
+
+
+class TestWhatCannotBeShown:
+    @pytest.mark.parametrize("output", ["text", "json"])
+    @pytest.mark.parametrize("key", ['"k\\ud800": 1', '"k": ["\\udc00"]'])
+    def test_half_of_a_surrogate_pair_is_refused(self, tmp_path: Path, capsys: Captured, key: str, output: str) -> None:
+        path = tmp_path / "policy.json"
+        for text in (f"{{{key}}}", key):  # JSON, YAML
+            path.write_text(text)
+            assert lint(str(path), "-o", output) == 1
+            assert "has half of a surrogate pair in it" in capsys.readouterr().out
+
+    def test_a_name_is_on_one_line_without_what_moves_the_cursor(self, tmp_path: Path, capsys: Captured) -> None:
+        assert lint(write(tmp_path, make_policy("a\n\x1b[31mb"))) == 1
+        [line] = lines(capsys)
+        assert ": a\\n\\x1b[31mb: metadata.name: " in line
+
+    @pytest.mark.parametrize("many", [False, True])
+    def test_output_that_cannot_be_written_is_one_line_and_1(self, tmp_path: Path, many: bool) -> None:
+        path = write(tmp_path, make_policy("a"))
+        program = "import sys; from berth.cli import main; sys.exit(main())"
+        command = [sys.executable, "-c", program, "policy", "lint", *[path] * (500 if many else 1)]
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (
+            1,
+            "berth: cannot write to standard output: No space left on device\n",
+        )
+
+    def test_output_that_is_closed_is_one_line_and_1(
+        self, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = write(tmp_path, make_policy("a"))
+        monkeypatch.setattr(sys, "stdout", None)
+        assert lint(path) == 1
+        assert capsys.readouterr().err == "berth: standard output is closed: there is nowhere to write to\n"
+
+
 class TestBases:
+    def test_one_of_berth_in_other_letters_is_said(self, tmp_path: Path, capsys: Captured) -> None:
+        assert lint(write(tmp_path, make_policy("a", base="empty"))) == 1
+        assert lines(capsys)[0].endswith(": spec.base: no policy empty among the files; did you mean Empty?")
+
     def test_a_base_may_be_in_any_file_and_come_last(self, tmp_path: Path, capsys: Captured) -> None:
         leaf = write(tmp_path, make_policy("leaf", base="middle", schedulerName="a"), name="1.yaml")
         middle = write(tmp_path, make_policy("middle", base="root", schedulerName="b"), name="2.yaml")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from cel_expr_python import cel
 
 from berth.engine.pipeline import TieBreak
 from berth.policy import BUILT_IN, PolicyBook, entries, extenders, load_policy, selecting, settings, usage
@@ -14,14 +15,15 @@ from berth.policy import schema as code
 from berth.policy.defaults import OWN_BASES
 from berth.policy.expressions import language
 from berth.policy.reading import OBJECT_NAME_MAX_LENGTH
-from berth.policy.records import Extender, Mode, Pace, Preempting
+from berth.policy.records import Extender, Mode, Pace, PolicyError, Preempting
 from berth.policy.status import MESSAGE_MAX_LENGTH
 from policy.builders import make_policy
 
 ROOT = Path(__file__).parents[2]
 CRD = yaml.safe_load((ROOT / "crds" / "schedulingpolicies.berth.dev.yaml").read_text())
 SCHEMA = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-SPEC = SCHEMA["properties"]["spec"]["properties"]
+SPEC_SCHEMA = SCHEMA["properties"]["spec"]
+SPEC = SPEC_SCHEMA["properties"]
 STATUS = SCHEMA["properties"]["status"]["properties"]
 NAMES = ("name", "plugin")
 SECONDS = (settings.SHORTEST_SECONDS, settings.LONGEST_SECONDS)
@@ -36,6 +38,30 @@ def fields_of(schema: dict[str, Any], path: str = "") -> dict[str, dict[str, Any
     if "items" in schema:
         found |= fields_of(schema["items"], f"{path}[]")
     return found
+
+
+def takes_empty(field: dict[str, Any]) -> bool:
+    """Whether the API server takes an empty text for it; anything that is no text is none of this."""
+    if field.get("type") != "string" or "enum" in field:
+        return True
+    return not field.get("minLength") and re.search(field.get("pattern", ""), "") is not None
+
+
+def put(value: object, path: list[str]) -> dict[str, Any]:
+    """An object with the value at the path, one item in each list on the way; `priorities[].name` is a path.
+
+    Beside it is a name, without which readers of entries do not go on.
+    """
+    name, *rest = path
+    inner = put(value, rest) if rest else value
+    return {"name": "own", name.removesuffix("[]"): [inner] if name.endswith("[]") else inner}
+
+
+NEVER_EMPTY = [
+    path
+    for path, field in fields_of(SPEC_SCHEMA).items()
+    if not takes_empty(field) and not path.startswith(".defaultConstraints")  # a plugin reads these, one by one
+]
 
 
 class TestTheDefinition:
@@ -120,6 +146,28 @@ class TestTheDefinition:
         assert SPEC["tieBreak"]["enum"] == [choice.value for choice in TieBreak]
         assert SPEC["mode"]["enum"] == [choice.value for choice in Mode]
         assert constraints["type"]["enum"] == [choice.value for choice in settings.Constraints]
+
+    def test_its_patterns_of_addresses_and_verbs_are_those_of_the_code(self) -> None:
+        extender = SPEC["extenders"]["items"]["properties"]
+        assert extender["urlPrefix"]["pattern"] == extenders.URL_PREFIX_PATTERN
+        assert {extender[verb]["pattern"] for verb in extenders.VERBS} == {extenders.VERB_PATTERN}
+
+    @pytest.mark.parametrize("path", NEVER_EMPTY)
+    def test_a_text_that_it_does_not_take_empty_the_code_does_not_take_either(self, path: str) -> None:
+        manifest = {**make_policy(), "spec": put("", path.removeprefix(".").split("."))}
+        with pytest.raises(PolicyError) as caught:
+            load_policy(manifest)
+        assert f"spec{path.replace('[]', '[0]')}" in [problem.field for problem in caught.value.problems]
+
+    @pytest.mark.parametrize(("enabled", "taken"), [(True, False), (False, True)])
+    def test_expressions_that_are_switched_off_do_not_count(self, enabled: bool, taken: bool) -> None:
+        listed = [{"name": f"e{number}", "expression": "true", "enabled": enabled} for number in range(17)]
+        rules = [rule["rule"] for rule in SPEC_SCHEMA["x-kubernetes-validations"] if "<= 16" in rule["rule"]]
+        environment = cel.NewEnv(variables={"self": cel.Type.Map(cel.Type.STRING, cel.Type.DYN)})
+        [answer] = [environment.compile(rule).eval(data={"self": {"predicates": listed}}).value() for rule in rules]
+        assert answer is taken
+        if taken:
+            load_policy(make_policy(predicates=listed))
 
     def test_its_rules_know_the_limit_of_expressions_and_the_bases_that_berth_has(self) -> None:
         rules = " ".join(rule["rule"] for rule in SCHEMA["properties"]["spec"]["x-kubernetes-validations"])

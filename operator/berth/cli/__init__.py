@@ -6,13 +6,14 @@ asked wrongly; where a command means something else by them, its help says so.
 """
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from berth import __version__
-from berth.cli.common import FAILED, OK, new_parser
+from berth.cli.common import FAILED, OK, complain, new_parser
 from berth.cli.judge import add_judge
 from berth.cli.leader import add_leader
 from berth.cli.policy import add_policy
@@ -21,6 +22,9 @@ from berth.demo import add_arguments as add_demo_arguments
 from berth.demo import main as run_demo
 
 __all__ = ["main", "make_parser"]
+
+# How a write can fail that was to a file which is open already: there is no room, or the device is broken.
+WRITING_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 EXAMPLES = """examples:
   %(prog)s run                                        with $KUBECONFIG, ~/.kube/config or a pod's service account
@@ -41,13 +45,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, unknown = parser.parse_known_args(arguments)
     if unknown:  # said with the usage of the command, not with that of `berth`
         getattr(options, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+    if sys.stdout is None:
+        return complain(f"{program}: standard output is closed: there is nowhere to write to")
     try:
         code: int = options.command(options)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads has seen enough, `head` for example
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_nowhere()
         return FAILED
+    except OSError as error:
+        if error.filename is not None or error.errno not in WRITING_FAILED:
+            raise  # it is not about standard output
+        _write_nowhere()
+        return complain(f"{program}: cannot write to standard output: {error.strerror}")
     return code
+
+
+def _write_nowhere() -> None:
+    """So that the interpreter, which writes what is left when it ends, has nothing to complain about."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _program_name() -> str:

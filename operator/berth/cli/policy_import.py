@@ -32,6 +32,7 @@ from berth.policy.importing.sources import (
     import_text,
     settle,
 )
+from berth.policy.wording import on_one_line
 
 EXAMPLES = """A FILE is a KubeSchedulerConfiguration (v1, v1beta3), a Policy (v1, of Kubernetes 1.9 to 1.22) or a
 ConfigMap with one of them in it. Policies go to standard output, one for each profile, and pass `policy lint`.
@@ -110,7 +111,7 @@ def _tell_problems(sources: Sequence[Source], severity: str) -> None:
         for problem in source.imported.problems:
             if problem.severity == severity:
                 text = ": ".join(part for part in (source.name, problem.field, problem.message) if part)
-                print(" ".join(text.split()), file=sys.stderr)
+                print(on_one_line(" ".join(text.split())), file=sys.stderr)
 
 
 def _sources(options: argparse.Namespace) -> list[Source]:

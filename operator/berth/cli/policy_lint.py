@@ -12,6 +12,7 @@ import orjson
 from berth.cli.common import FAILED, OK, new_parser, silence_logs
 from berth.policy.documents import BadDocument, read_documents, unwrapped
 from berth.policy.linting import LISTS, Finding, lint
+from berth.policy.wording import on_one_line
 
 EXAMPLES = """The files are looked at together, as if all of them were applied: a policy may be based on another
 one of them, in any order. What is wrong is said with file, policy and field. Policies that get into each
@@ -45,7 +46,7 @@ def add_lint(actions: Any) -> None:
 def _lint(options: argparse.Namespace) -> int:
     silence_logs()
     unread: list[Finding] = []
-    documents = [(path, document) for path in options.files for document in read_policies(path, unread)]
+    documents = [(on_one_line(path), item) for path in options.files for item in read_policies(path, unread)]
     findings = [*unread, *lint(documents)]
     if options.output == "json":
         listed = [dataclasses.asdict(finding) for finding in findings]
@@ -62,10 +63,10 @@ def read_policies(path: str, unread: list[Finding]) -> Iterator[object]:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
         documents = [item for document in read_documents(text) for item in unwrapped(document, LISTS)]
     except (OSError, UnicodeDecodeError) as error:
-        unread.append(Finding(path, "", "", "error", f"cannot be read: {error}"))
+        unread.append(Finding(on_one_line(path), "", "", "error", f"cannot be read: {error}"))
     except BadDocument as error:
-        unread.append(Finding(path, "", "", "error", str(error)))
+        unread.append(Finding(on_one_line(path), "", "", "error", str(error)))
     else:
         if not documents:
-            unread.append(Finding(path, "", "", "error", "has no policy in it"))
+            unread.append(Finding(on_one_line(path), "", "", "error", "has no policy in it"))
         yield from documents

@@ -26,13 +26,9 @@ def read_documents(text: str) -> Iterator[object]:
     """JSON first: where tabs indent it, it is no YAML. Raises `BadDocument`."""
     text = text.removeprefix("\ufeff")
     try:
-        if text.lstrip().startswith("{"):
-            try:
-                yield json.loads(text, object_pairs_hook=_each_once, parse_float=_number)
-                return
-            except json.JSONDecodeError:
-                pass  # YAML may begin so, too
-        yield from (document for document in yaml.load_all(text, _Loader) if document is not None)
+        for document in _read(text):
+            _check_texts(document)
+            yield document
     except BadDocument:
         raise
     except yaml.YAMLError as error:
@@ -41,6 +37,31 @@ def read_documents(text: str) -> Iterator[object]:
         raise BadDocument("is nested too deeply") from error
     except ValueError as error:  # such as a number with more digits than Python takes
         raise BadDocument(f"cannot be read: {error}") from error
+
+
+def _read(text: str) -> Iterator[object]:
+    if text.lstrip().startswith("{"):
+        try:
+            yield json.loads(text, object_pairs_hook=_each_once, parse_float=_number)
+            return
+        except json.JSONDecodeError:
+            pass  # YAML may begin so, too
+    yield from (document for document in yaml.load_all(text, _Loader) if document is not None)
+
+
+def _check_texts(value: object) -> None:
+    """Half of a surrogate pair can be written as an escape, but is no character: nobody could print it or send it."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise BadDocument(f"{show(value)} has half of a surrogate pair in it, which is no character") from None
+    elif isinstance(value, dict):
+        for part in (*value, *value.values()):
+            _check_texts(part)
+    elif isinstance(value, list):
+        for item in value:
+            _check_texts(item)
 
 
 def unwrapped(document: object, lists: Container[object]) -> Iterator[object]:

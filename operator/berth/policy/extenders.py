@@ -2,19 +2,21 @@
 
 An extender is an HTTP service that is asked beside the plugins, in kube-scheduler's protocol. What can be known of it
 without asking is judged here: its address, its verbs, how its https is trusted. Whether it answers shows when it is
-asked.
+asked. Texts are what the CRD takes, and a test holds the two together.
 
 Its address is shown in status and logs, so it carries no password. The rules beyond that are kube-scheduler's: a
 resource is managed by one extender, one extender binds.
 """
 
+import re
 import ssl
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
 from berth.model import is_extended_resource
-from berth.policy.reading import Note, read_flag, read_mapping, refuse_unknown
+from berth.policy.reading import EMPTY, Note, read_flag, read_mapping, refuse_unknown
 from berth.policy.records import Extender, ManagedResource, Predicate, Tls
 from berth.policy.wording import show
 
@@ -26,6 +28,8 @@ SERVER_NAME_MAX_LENGTH = 253
 PEM_MAX_LENGTH = 65536
 WEIGHT_MAX = 2**31 - 1
 TIMEOUT_MAX_SECONDS = 600
+URL_PREFIX_PATTERN = r"^https?://[^\s\x00-\x1f\x7f/?#@]+(/[^\s\x00-\x1f\x7f?#]*)?$"
+VERB_PATTERN = r"^[^\s\x00-\x1f\x7f?#]+$"
 VERBS = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "preemptVerb": "preempt", "bindVerb": "bind"}
 FIELDS = (
     "urlPrefix",
@@ -75,10 +79,10 @@ def _read_extender(item: object, origin: str, note: Note) -> Extender | None:
     refuse_unknown(body, FIELDS, origin, note)
     verbs = {key: _text(body.get(key), f"{origin}.{key}", VERB_MAX_LENGTH, note) for key in VERBS}
     for key, verb in verbs.items():
-        if any(letter.isspace() or letter in "?#" for letter in verb):
+        if verb and not _is_like(VERB_PATTERN, verb):
             note(f"{origin}.{key}", f"{show(verb)} is not a path: it is put behind urlPrefix and a slash")
     resources = _managed_resources(body.get("managedResources"), f"{origin}.managedResources", note)
-    if not any(body.get(key) for key in VERBS) and not any(resource.ignored for resource in resources):
+    if all(body.get(key) is None for key in VERBS) and not any(resource.ignored for resource in resources):
         note(origin, f"is never asked: give it at least one of {', '.join(VERBS)}")
     url_prefix = _url_prefix(body.get("urlPrefix"), f"{origin}.urlPrefix", note)
     return Extender(
@@ -116,11 +120,11 @@ def _check_together(extenders: Iterable[Extender], note: Note) -> None:
 
 
 def _url_prefix(value: object, where: str, note: Note) -> str:
-    if value is None:
+    if value is None or value == "":
         note(where, "is required: where the extender listens, for example http://extender.kube-system:8888/scheduler")
         return ""
     text = _text(value, where, URL_PREFIX_MAX_LENGTH, note)
-    problem = _url_problem(text) if isinstance(value, str) else ""
+    problem = _url_problem(text) if text else ""
     if problem:
         note(where, problem)
     return text
@@ -134,11 +138,26 @@ def _url_problem(text: str) -> str:
         return f"{show(text)} is not a URL: {error}"
     if parts.username is not None or parts.password is not None:
         return "carries a user name or password, which status and logs would show: use tls.certificate and tls.key"
-    if parts.scheme not in ("http", "https") or not parts.hostname or any(letter.isspace() for letter in text):
-        return f"{show(text)} is not a URL that starts with http:// or https:// and names a host"
+    if not text.startswith(("http://", "https://")) or not _is_host(parts.hostname or ""):
+        return f"{show(text)} is not a URL that starts with http:// or https://, in small letters, and names a host"
     if parts.query or parts.fragment or text.endswith(("?", "#")):
         return f"{show(text)} has a query or a fragment: verbs are put behind it, so it has to end with a path"
+    if not _is_like(URL_PREFIX_PATTERN, text):
+        return f"{show(text)} has a space or a control character in it"
     return ""
+
+
+def _is_host(name: str) -> bool:
+    """Whether its parts are such that an address can be looked up for it."""
+    try:
+        return bool(name.encode("idna"))
+    except UnicodeError:
+        return False
+
+
+def _is_like(pattern: str, text: str) -> bool:
+    """As the API server sees it, and without what looks like a space in other scripts."""
+    return re.fullmatch(pattern, text) is not None and text.isprintable()
 
 
 def _managed_resources(value: object, where: str, note: Note) -> tuple[ManagedResource, ...]:
@@ -212,7 +231,7 @@ def _tls(value: object, where: str, url_prefix: str, note: Note) -> Tls | None:
 def _pem(body: Mapping[str, object], key: str, block: str, where: str, note: Note) -> str:
     """PEM text, "" where there is none or it is wrong; what it says is never shown."""
     value, where = body.get(key), f"{where}.{key}"
-    if value is None or value == "":
+    if value is None:
         return ""
     if not isinstance(value, str) or "-----BEGIN " not in value or f"{block}-----" not in value:
         note(where, f"is not PEM text with a {block} block: put the text of the file here, not its name or base64")
@@ -226,10 +245,43 @@ def _pem(body: Mapping[str, object], key: str, block: str, where: str, note: Not
 
 
 def _check_ca(text: str, where: str, note: Note) -> None:
+    problem = _certificate_problem(text)
+    if problem:
+        note(where, problem)
+
+
+def _certificate_problem(text: str) -> str:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
     except (ssl.SSLError, ValueError) as error:
-        note(where, f"holds no certificate that can be read: {error}")
+        return f"holds no certificate that can be read: {error}"
+    return ""
+
+
+def check_pairs(extenders: Iterable[Extender], note: Note) -> None:
+    """Note certificates and keys that Berth could not show of itself. Not of extenders that come from the base."""
+    for extender in extenders:
+        tls, where = extender.tls, f"{extender.origin}.tls"
+        if not extender.origin or tls is None or not tls.certificate or not tls.key:
+            continue
+        problem = _certificate_problem(tls.certificate)
+        if problem:
+            note(f"{where}.certificate", problem)
+        elif problem := _pair_problem(tls):
+            note(f"{where}.key", problem)
+
+
+def _pair_problem(tls: Tls) -> str:
+    """The library reads pairs from files only; the one that is made for it nobody else can read."""
+    with tempfile.NamedTemporaryFile("w", prefix="berth-", encoding="utf-8") as file:
+        file.write(f"{tls.certificate}\n{tls.key}\n")
+        file.flush()
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(file.name, password="")  # never ask for one
+        except (ssl.SSLError, ValueError) as error:
+            why = getattr(error, "reason", None) or "it cannot be read"
+            return f"is not the key of certificate: {str(why).lower().replace('_', ' ')}"
+    return ""
 
 
 def _items(value: object, where: str, most: int, note: Note) -> Iterable[object]:
@@ -254,6 +306,8 @@ def _text(value: object, where: str, most: int, note: Note) -> str:
         return ""
     if not isinstance(value, str):
         note(where, f"{show(value)} is not text")
+    elif not value:
+        note(where, EMPTY)
     elif len(value) > most:
         note(where, f"has {len(value)} characters, may have {most}")
     else:

@@ -11,13 +11,33 @@ from typing import Literal
 
 from berth.policy.compile import load_policy
 from berth.policy.contest import Contest
-from berth.policy.reading import is_object_name
+from berth.policy.defaults import OWN_BASES
+from berth.policy.extenders import check_pairs, read_extenders
+from berth.policy.reading import Note, did_you_mean, is_object_name, read_mapping, refuse_unknown
 from berth.policy.records import Mode, PolicyError, Problem
-from berth.policy.schema import API_VERSION, KIND
+from berth.policy.schema import API_VERSION, KIND, SPEC_FIELDS
 from berth.policy.shelf import Page, Shelf, identity_of
-from berth.policy.wording import list_names, show
+from berth.policy.wording import cut, list_names, on_one_line, show
 
 LISTS = ("List", "SchedulingPolicyList")  # as kubectl prints several policies
+HEAD_FIELDS = ("apiVersion", "kind", "metadata", "spec", "status")
+METADATA_FIELDS = (
+    "name",
+    "labels",
+    "annotations",
+    "namespace",
+    "generateName",
+    "uid",
+    "generation",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "finalizers",
+    "managedFields",
+    "ownerReferences",
+    "selfLink",
+)
 
 Severity = Literal["ok", "warning", "error"]
 
@@ -35,7 +55,7 @@ class Finding:
     def __str__(self) -> str:
         where = ": ".join(part for part in (self.file, self.policy, self.field) if part)
         kind = "warning: " if self.severity == "warning" else ""
-        return f"{where}: {kind}{self.message or 'ok'}"
+        return on_one_line(f"{where}: {kind}{self.message or 'ok'}")
 
 
 def lint(documents: Iterable[tuple[str, object]]) -> list[Finding]:
@@ -63,7 +83,7 @@ def _lint_document(
         yield Finding(file, "", "", "error", "is not an object; a policy begins with apiVersion and kind")
         return
     name = identity_of(document)[0]
-    problems = list(_check_head(document, name))
+    problems = _check_head(document, name)
     if name in told:
         problems.append(Problem("metadata.name", f"there is a policy {name} already, in {files[name]}"))
     elif name:
@@ -79,21 +99,57 @@ def _lint_document(
             yield Finding(file, name, "", "warning", message)
 
 
-def _check_head(document: Mapping[str, object], name: str) -> Iterator[Problem]:
+def _check_head(document: Mapping[str, object], name: str) -> list[Problem]:
     """What the API server asks of a manifest, and the operator, who has it from there, need not."""
+    problems: list[Problem] = []
+
+    def note(where: str, message: str) -> None:
+        problems.append(Problem(where.removeprefix("."), message))
+
     for field, ours in (("apiVersion", API_VERSION), ("kind", KIND)):
         if document.get(field) is None:
-            yield Problem(field, f"is required: {ours}")
+            note(field, f"is required: {ours}")
+    for key in document:
+        if key in SPEC_FIELDS:
+            note(str(key), f"unknown field: it belongs into spec, as spec.{key}")
+    refuse_unknown({key: 0 for key in document if key not in SPEC_FIELDS}, HEAD_FIELDS, "", note)
+    metadata = document.get("metadata")
+    _check_metadata(metadata if isinstance(metadata, Mapping) else {}, note)
     if name and not is_object_name(name):
-        yield Problem(
-            "metadata.name", f'{show(name)} is not the name of an object: lower-case letters, digits, "-", "."'
-        )
+        note("metadata.name", f'{show(name)} is not the name of an object: lower-case letters, digits, "-", "."')
+    spec = document.get("spec")
+    _check_certificates(spec if isinstance(spec, Mapping) else {}, note)
+    return problems
+
+
+def _check_metadata(metadata: Mapping[str, object], note: Note) -> None:
+    refuse_unknown(metadata, METADATA_FIELDS, "metadata", note)
+    for field in ("labels", "annotations"):
+        where, texts = f"metadata.{field}", metadata.get(field)
+        if texts is None:
+            continue
+        for key, value in read_mapping(texts, where, note).items():
+            for text in (key, value):
+                if not isinstance(text, str):
+                    note(f"{where}.{cut(str(key))}", f"{show(text)} is not a text; put it in quotes")
+
+
+def _check_certificates(spec: Mapping[str, object], note: Note) -> None:
+    """Whether the operator could show them when it asks an extender."""
+    check_pairs(read_extenders(spec.get("extenders"), _say_nothing), note)
+
+
+def _say_nothing(where: str, message: str) -> None:
+    """What is wrong otherwise is found with the rest of the policy."""
 
 
 def _problems(page: Page, shelf: Shelf) -> Iterator[Problem]:
     for problem in page.problems:
         if problem.field == "spec.base" and page.base is not None and page.base not in shelf.pages:
-            message = f"no policy {page.base} among the files: lint the file that it is in along with this one"
+            hint = did_you_mean(page.base, (*OWN_BASES, *shelf.pages))
+            message = (
+                f"no policy {page.base} among the files{hint or ': lint the file that it is in along with this one'}"
+            )
             yield Problem(problem.field, message)
         else:
             yield problem

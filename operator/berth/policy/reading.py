@@ -13,6 +13,7 @@ from berth.policy.wording import cut, show
 
 ARGS_MAX_DEPTH = 32
 LARGEST = 2**63 - 1
+EMPTY = "is empty: leave it out, or say something"
 OBJECT_NAME_MAX_LENGTH = 253
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -83,7 +84,7 @@ def read_text(value: object, where: str, longest: int, note: Note) -> str | None
     if not isinstance(value, str):
         note(where, f"{show(value)} is not a text")
     elif not value.strip():
-        note(where, "is empty: leave it out, or say something")
+        note(where, EMPTY)
     elif len(value) > longest:
         note(where, f"has {len(value)} characters, may have {longest}")
     else:

@@ -20,6 +20,13 @@ def show(value: object) -> str:
     return cut(repr(value))
 
 
+def on_one_line(text: str) -> str:
+    """The text as a terminal can bear it: whatever is no letter, sign or space is written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+
+
 def cut(text: str, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 

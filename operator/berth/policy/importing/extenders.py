@@ -12,7 +12,7 @@ import base64
 import re
 from collections.abc import Mapping
 
-from berth.policy.extenders import TIMEOUT_MAX_SECONDS, VERBS, read_extenders
+from berth.policy.extenders import TIMEOUT_MAX_SECONDS, VERBS, check_pairs, read_extenders
 from berth.policy.importing.configuration import Notes, asks_nothing, read_items, read_mapping
 from berth.policy.wording import show
 
@@ -26,6 +26,7 @@ _TLS_FIELDS = ("insecure", "serverName", *(name for pair in _PEM.values() for na
 _RENAMED = {"timeoutSeconds": "httpTimeout", "tls": "tlsConfig", **{ours: data for ours, (data, _) in _PEM.items()}}
 _DEFAULT_TIMEOUT_SECONDS = 5
 _SECONDS_OF = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SCHEME = re.compile(r"^https?:", re.IGNORECASE)  # in any case for kube-scheduler, in small letters in a policy
 _DURATION_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 
 
@@ -41,7 +42,11 @@ def import_extenders(value: object, notes: Notes, *, old: bool = False) -> list[
             origins.append(origin)
         elif isinstance(item, Mapping):
             notes.warn(origin, f"is left out: it has none of {', '.join(VERBS)}, so nobody asks it")
-    read_extenders(found, lambda where, message: notes.error(_as_configured(where, origins), message))
+
+    def note(where: str, message: str) -> None:
+        notes.error(_as_configured(where, origins), message)
+
+    check_pairs(read_extenders(found, note), note)
     return found
 
 
@@ -52,6 +57,9 @@ def _read_extender(body: Mapping[str, object], origin: str, ours: str, notes: No
         for key in ("urlPrefix", *_SAME, "managedResources")
         if not asks_nothing(body.get(key), (None, "", False, []))
     }
+    url = extender.get("urlPrefix")
+    if isinstance(url, str):
+        extender["urlPrefix"] = url = _SCHEME.sub(lambda found: found[0].lower(), url)
     weight = body.get("weight", 0)
     if body.get("prioritizeVerb") or not asks_nothing(weight, (0,)):
         extender["weight"] = weight  # kube-scheduler wants one where it asks for points
@@ -62,7 +70,7 @@ def _read_extender(body: Mapping[str, object], origin: str, ours: str, notes: No
     if not isinstance(https, bool):
         notes.error(f"{origin}.enableHTTPS", f"{show(https)} is not true or false")
     tls = _read_fields(body.get("tlsConfig", {}), _TLS_FIELDS, f"{origin}.tlsConfig", notes, any_case=old)
-    if str(body.get("urlPrefix")).startswith("https:"):
+    if str(url).startswith("https:"):
         made = _read_tls(tls, https is True, f"{origin}.tlsConfig", ours, notes)
         if made:
             extender["tls"] = made
@@ -76,7 +84,8 @@ def _read_tls(given: Mapping[str, object], https: bool, where: str, ours: str, n
     files: dict[str, str] = {}
     for field, (data, file) in _PEM.items():
         if given.get(data):
-            tls[field] = _text_of(given[data], f"{where}.{data}", notes)
+            if text := _text_of(given[data], f"{where}.{data}", notes):
+                tls[field] = text
         elif given.get(file):
             files[field] = file
     if https and "ca" not in tls and "ca" not in files:
@@ -140,6 +149,7 @@ def _nanoseconds(value: object, where: str, notes: Notes) -> float:
 
 
 def _text_of(value: object, where: str, notes: Notes) -> str:
+    """Empty where it is none."""
     try:
         text = "".join(value.split()) if isinstance(value, str) else "!"
         return base64.b64decode(text, validate=True).decode("utf-8")
