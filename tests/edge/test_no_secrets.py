@@ -14,6 +14,7 @@ from berth.sim.server import SimServer
 from control_plane.berth_process import BerthProcess
 from control_plane.embedded import EmbeddedPlane
 from control_plane.process import free_port
+from policy import certificates
 from policy.builders import make_policy
 from support.builders import make_node, make_pod
 
@@ -55,9 +56,9 @@ def objects(policy_resource: Resource) -> list[tuple[Resource, dict[str, Any]]]:
     pods = [secretive(f"web-{number}") for number in range(20)]
     pods += [secretive(f"big-{number}", cpu=99) for number in range(3)]
     pods.append(secretive("odd", tolerations=[{"key": "a", "operator": MARK}]))
-    tls = {"certificate": KEY.replace("PRIVATE KEY", "CERTIFICATE"), "key": KEY}
+    tls = {"certificate": f"{MARK}\n{certificates.CERTIFICATE}", "key": f"{MARK}\n{certificates.KEY}"}
     away = {"urlPrefix": f"https://127.0.0.1:{free_port()}", "filterVerb": "filter", "ignorable": True, "tls": tls}
-    wrong = away | {"tls": tls | {"key": KEY.replace("PRIVATE", "ENCRYPTED PRIVATE")}}
+    wrong = away | {"tls": tls | {"key": KEY}}
     policies = [
         make_policy("extended", schedulerName="extended", extenders=[away]),
         make_policy("wrong", schedulerName="wrong", extenders=[wrong]),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from berth.policy.extenders import check_pairs, leave_to_extenders, read_extenders
+from berth.policy.extenders import leave_to_extenders, read_extenders
 from berth.policy.records import Extender, ManagedResource, Predicate, Tls
 from policy import certificates
 
@@ -38,7 +38,7 @@ def test_every_field_is_read() -> None:
             "nodeCacheCapable": True,
             "managedResources": [{"name": "example.com/fpga", "ignoredByScheduler": True}, {"name": "example.com/nic"}],
             "ignorable": True,
-            "tls": {"serverName": "extender", "certificate": CERTIFICATE, "key": KEY},
+            "tls": {"serverName": "extender", "certificate": certificates.CERTIFICATE, "key": certificates.KEY},
         }
     )
     assert problems == []
@@ -54,7 +54,7 @@ def test_every_field_is_read() -> None:
             node_cache_capable=True,
             managed_resources=(ManagedResource("example.com/fpga", True), ManagedResource("example.com/nic")),
             ignorable=True,
-            tls=Tls(server_name="extender", certificate=CERTIFICATE, key=KEY),
+            tls=Tls(server_name="extender", certificate=certificates.CERTIFICATE, key=certificates.KEY),
         ),
     )
     assert extenders[0].origin == "spec.extenders[0]"
@@ -220,20 +220,19 @@ def test_an_authority_that_can_be_read_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tls", "problem"),
+    ("certificate", "key", "problem"),
     [
-        (Tls(certificate=certificates.CERTIFICATE, key=certificates.KEY), ""),
-        (Tls(certificate=certificates.CERTIFICATE, key=certificates.OTHER_KEY), "x.tls.key: is not the key of"),
-        (Tls(certificate=certificates.CERTIFICATE, key=KEY), "x.tls.key: is not the key of certificate: "),
-        (Tls(certificate=CERTIFICATE, key=certificates.KEY), "x.tls.certificate: holds no certificate that can be"),
-        (Tls(), ""),
+        (certificates.CERTIFICATE, certificates.KEY, ""),
+        (f"subject=extender\n{certificates.CERTIFICATE}", f"Bag Attributes\n{certificates.KEY}", ""),
+        (certificates.CERTIFICATE, certificates.OTHER_KEY, "tls.key: is not the key of certificate"),
+        (certificates.CERTIFICATE, KEY, "tls.key: holds no key that can be read"),
+        (CERTIFICATE, certificates.KEY, "tls.certificate: holds no certificate that can be read"),
     ],
 )
-def test_a_certificate_and_its_key_are_read(tls: Tls, problem: str) -> None:
-    problems: list[str] = []
-    check_pairs([Extender("https://a", tls=tls, origin="x")], lambda where, text: problems.append(f"{where}: {text}"))
+def test_a_certificate_and_its_key_are_read(certificate: str, key: str, problem: str) -> None:
+    _, problems = read(an_extender(tls={"certificate": certificate, "key": key}))
     assert len(problems) == bool(problem)
-    assert all(said.startswith(problem) for said in problems), problems
+    assert all(said.startswith(f"spec.extenders[0].{problem}") for said in problems), problems
     assert not any("MII" in said for said in problems)
 
 

@@ -147,9 +147,7 @@ class TestTrust:
     def test_a_key_that_is_not_that_of_the_certificate_is_an_error_at_its_field(self) -> None:
         tls = {"certData": encoded(CERTIFICATE), "keyData": encoded(OTHER_KEY)}
         result = imported(make_extender(urlPrefix="https://x", tlsConfig=tls))
-        assert texts(result) == [
-            "error: extenders[0].tlsConfig.keyData: is not the key of certificate: key values mismatch"
-        ]
+        assert texts(result) == ["error: extenders[0].tlsConfig.keyData: is not the key of certificate"]
 
     def test_trust_without_https_is_left_out(self) -> None:
         result = imported(make_extender(tlsConfig={"insecure": True}))

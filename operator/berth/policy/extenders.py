@@ -10,10 +10,13 @@ resource is managed by one extender, one extender binds.
 
 import re
 import ssl
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from berth.model import is_extended_resource
 from berth.policy.reading import EMPTY, Note, read_flag, read_mapping, refuse_unknown
@@ -225,6 +228,8 @@ def _tls(value: object, where: str, url_prefix: str, note: Note) -> Tls | None:
             note(f"{where}.{other}", f"is required where {given} is given")
     if tls.ca:
         _check_ca(tls.ca, f"{where}.ca", note)
+    if tls.certificate and tls.key:
+        _check_pair(tls, where, note)
     return tls
 
 
@@ -258,30 +263,20 @@ def _certificate_problem(text: str) -> str:
     return ""
 
 
-def check_pairs(extenders: Iterable[Extender], note: Note) -> None:
-    """Note certificates and keys that Berth could not show of itself. Not of extenders that come from the base."""
-    for extender in extenders:
-        tls, where = extender.tls, f"{extender.origin}.tls"
-        if not extender.origin or tls is None or not tls.certificate or not tls.key:
-            continue
-        problem = _certificate_problem(tls.certificate)
-        if problem:
-            note(f"{where}.certificate", problem)
-        elif problem := _pair_problem(tls):
-            note(f"{where}.key", problem)
-
-
-def _pair_problem(tls: Tls) -> str:
-    """The library reads pairs from files only; the one that is made for it nobody else can read."""
-    with tempfile.NamedTemporaryFile("w", prefix="berth-", encoding="utf-8") as file:
-        file.write(f"{tls.certificate}\n{tls.key}\n")
-        file.flush()
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(file.name, password="")  # never ask for one
-        except (ssl.SSLError, ValueError) as error:
-            why = getattr(error, "reason", None) or "it cannot be read"
-            return f"is not the key of certificate: {str(why).lower().replace('_', ' ')}"
-    return ""
+def _check_pair(tls: Tls, where: str, note: Note) -> None:
+    """What Berth is to show of itself; nothing of the key is in what is said."""
+    problem = _certificate_problem(tls.certificate)
+    if problem:
+        note(f"{where}.certificate", problem)
+        return
+    certificate = x509.load_pem_x509_certificates(tls.certificate.encode())[0]
+    try:
+        key = load_pem_private_key(tls.key.encode(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        note(f"{where}.key", "holds no key that can be read: put the text of the key's file here")
+        return
+    if key.public_key() != certificate.public_key():
+        note(f"{where}.key", "is not the key of certificate")
 
 
 def _items(value: object, where: str, most: int, note: Note) -> Iterable[object]:

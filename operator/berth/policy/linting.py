@@ -12,7 +12,6 @@ from typing import Literal
 from berth.policy.compile import load_policy
 from berth.policy.contest import Contest
 from berth.policy.defaults import OWN_BASES
-from berth.policy.extenders import check_pairs, read_extenders
 from berth.policy.reading import Note, did_you_mean, is_object_name, read_mapping, refuse_unknown
 from berth.policy.records import Mode, PolicyError, Problem
 from berth.policy.schema import API_VERSION, KIND, SPEC_FIELDS
@@ -117,8 +116,6 @@ def _check_head(document: Mapping[str, object], name: str) -> list[Problem]:
     _check_metadata(metadata if isinstance(metadata, Mapping) else {}, note)
     if name and not is_object_name(name):
         note("metadata.name", f'{show(name)} is not the name of an object: lower-case letters, digits, "-", "."')
-    spec = document.get("spec")
-    _check_certificates(spec if isinstance(spec, Mapping) else {}, note)
     return problems
 
 
@@ -132,15 +129,6 @@ def _check_metadata(metadata: Mapping[str, object], note: Note) -> None:
             for text in (key, value):
                 if not isinstance(text, str):
                     note(f"{where}.{cut(str(key))}", f"{show(text)} is not a text; put it in quotes")
-
-
-def _check_certificates(spec: Mapping[str, object], note: Note) -> None:
-    """Whether the operator could show them when it asks an extender."""
-    check_pairs(read_extenders(spec.get("extenders"), _say_nothing), note)
-
-
-def _say_nothing(where: str, message: str) -> None:
-    """What is wrong otherwise is found with the rest of the policy."""
 
 
 def _problems(page: Page, shelf: Shelf) -> Iterator[Problem]:

@@ -28,6 +28,7 @@ from berth.policy.records import Predicate, Priority
 HIGHEST_POINTS: Final = 2**53
 """Points of a normalised priority are cut to this."""
 
+
 def make_predicate(entry: Predicate, parameters: Mapping[str, Any]) -> Plugin:
     """The predicate that an entry's expression is. Raises BadArgument."""
     refuse_unknown(entry.args)

@@ -12,7 +12,7 @@ import base64
 import re
 from collections.abc import Mapping
 
-from berth.policy.extenders import TIMEOUT_MAX_SECONDS, VERBS, check_pairs, read_extenders
+from berth.policy.extenders import TIMEOUT_MAX_SECONDS, VERBS, read_extenders
 from berth.policy.importing.configuration import Notes, asks_nothing, read_items, read_mapping
 from berth.policy.wording import show
 
@@ -46,7 +46,7 @@ def import_extenders(value: object, notes: Notes, *, old: bool = False) -> list[
     def note(where: str, message: str) -> None:
         notes.error(_as_configured(where, origins), message)
 
-    check_pairs(read_extenders(found, note), note)
+    read_extenders(found, note)
     return found
 
 
