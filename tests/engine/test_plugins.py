@@ -95,7 +95,7 @@ def test_an_argument_that_makes_no_sense_is_refused_with_its_field(plugin, args,
 
 
 def test_balanced_allocation_takes_no_weights():
-    with pytest.raises(BadArgument, match="from 1 to 1"):
+    with pytest.raises(BadArgument, match="must be 1"):
         make_plugin("NodeResourcesBalancedAllocation", {"resources": [{"name": "cpu", "weight": 2}]}, "score")
 
 

@@ -174,8 +174,11 @@ class Panel:
     @property
     def best(self) -> NDArray[np.intp]:
         """The rows that share the highest total, in the order of their names."""
-        places = self._standings.best(None if self._grouped is None else self._grouped.by_group)
-        return self._table.rows_by_name.take(places)
+        return self._table.rows_by_name.take(self.best_places())
+
+    def best_places(self) -> NDArray[np.intp]:
+        """The same as places in that order."""
+        return self._standings.best(None if self._grouped is None else self._grouped.by_group)
 
     # --- keeping up --------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ row        int64[slots]              the row of the table that the pod lies on, 
 priority   int64[slots]
 started    int64[slots]              seconds, of status.startTime; the latest there is for a pod that has not begun
 usage      int64[resources, slots]   as in the table's `used`, so the sum over a row's pods is its column there
+
+Preemption is rare, and pods come one by one: they wait, and are written many at once, or when somebody looks.
 """
 
 from collections import Counter
@@ -20,41 +22,54 @@ from berth.model import Pod
 
 NOT_STARTED = np.iinfo(np.int64).max
 _FIRST_SLOTS = 256
+_AT_ONCE = 64
 
 
 class PodColumns:
     def __init__(self, resources: int) -> None:
-        self.row: Int64Column = np.full(_FIRST_SLOTS, -1, dtype=np.int64)
-        self.priority: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
-        self.started: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
-        self.usage: NDArray[np.int64] = np.zeros((resources, _FIRST_SLOTS), dtype=np.int64)
+        self._row: Int64Column = np.full(_FIRST_SLOTS, -1, dtype=np.int64)
+        self._priority: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
+        self._started: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
+        self._usage: NDArray[np.int64] = np.zeros((resources, _FIRST_SLOTS), dtype=np.int64)
         self.priorities: Counter[int] = Counter()  # how many pods have each
         self._records: list[Pod | None] = []
         self._slot_of: dict[str, int] = {}
         self._free: list[int] = []
+        self._waiting: dict[str, tuple[Pod, int, Mapping[int, int]]] = {}  # without a slot yet, by UID
 
     def add(self, pod: Pod, row: int, usage: Mapping[int, int]) -> None:
         """`usage` is by the number of the resource."""
-        slot = self._free.pop() if self._free else self._new_slot()
-        self._records[slot] = pod
-        self._slot_of[pod.uid] = slot
-        self.row[slot] = row
-        self.priority[slot] = pod.priority
+        self._waiting[pod.uid] = (pod, row, usage)
         self.priorities[pod.priority] += 1
-        self.started[slot] = started(pod.start_time)
-        for resource, amount in usage.items():
-            self.usage[resource, slot] = amount
+        if len(self._waiting) >= _AT_ONCE:
+            self._write()
 
     def remove(self, uid: str) -> None:
-        slot = self._slot_of.pop(uid)
-        priority = self.record(slot).priority
+        waiting = self._waiting.pop(uid, None)
+        priority = self._clear(self._slot_of.pop(uid)).priority if waiting is None else waiting[0].priority
         self.priorities[priority] -= 1
         if not self.priorities[priority]:
             del self.priorities[priority]
-        self._records[slot] = None
-        self.row[slot] = -1
-        self.usage[:, slot] = 0
-        self._free.append(slot)
+
+    @property
+    def row(self) -> Int64Column:
+        self._write()
+        return self._row
+
+    @property
+    def priority(self) -> Int64Column:
+        self._write()
+        return self._priority
+
+    @property
+    def started(self) -> Int64Column:
+        self._write()
+        return self._started
+
+    @property
+    def usage(self) -> NDArray[np.int64]:
+        self._write()
+        return self._usage
 
     def record(self, slot: int) -> Pod:
         pod = self._records[slot]
@@ -68,18 +83,42 @@ class PodColumns:
         return np.flatnonzero(wanted[self.row])
 
     def add_resource(self) -> None:
-        self.usage = np.concatenate([self.usage, np.zeros((1, self.usage.shape[1]), dtype=np.int64)])
+        self._usage = np.concatenate([self._usage, np.zeros((1, self._usage.shape[1]), dtype=np.int64)])
 
     def __len__(self) -> int:
-        return len(self._slot_of)
+        return len(self._slot_of) + len(self._waiting)
+
+    def _write(self) -> None:
+        """Those that wait get their slots."""
+        if not self._waiting:
+            return
+        arrived, self._waiting = list(self._waiting.values()), {}
+        slots = [self._free.pop() if self._free else self._new_slot() for _ in arrived]
+        for slot, (pod, _, usage) in zip(slots, arrived, strict=True):
+            self._records[slot] = pod
+            self._slot_of[pod.uid] = slot
+            for resource, amount in usage.items():
+                self._usage[resource, slot] = amount
+        self._row[slots] = [row for _, row, _ in arrived]
+        self._priority[slots] = [pod.priority for pod, _, _ in arrived]
+        self._started[slots] = [started(pod.start_time) for pod, _, _ in arrived]
+
+    def _clear(self, slot: int) -> Pod:
+        """Free again; the pod that had it is returned."""
+        pod = self.record(slot)
+        self._records[slot] = None
+        self._row[slot] = -1
+        self._usage[:, slot] = 0
+        self._free.append(slot)
+        return pod
 
     def _new_slot(self) -> int:
         slot = len(self._records)
         self._records.append(None)
-        if slot >= len(self.row):
-            self.row = grown(self.row, 2 * slot, -1)
-            self.priority, self.started = grown(self.priority, 2 * slot), grown(self.started, 2 * slot)
-            self.usage = grown(self.usage, 2 * slot)
+        if slot >= len(self._row):
+            self._row = grown(self._row, 2 * slot, -1)
+            self._priority, self._started = grown(self._priority, 2 * slot), grown(self._started, 2 * slot)
+            self._usage = grown(self._usage, 2 * slot)
         return slot
 
 
