@@ -9,8 +9,8 @@ the same pods, and what the expressions add is the difference of the medians.
     first     predicate and priority on all nodes where nothing is remembered: the first decision after an apply
     changed   the same after the labels of one node have changed
 
-Figures are microseconds of processor time. The budget is 1 ms added for expressions that read labels by name, once warm,
-at 5,000 nodes. Exit status 1 when it is not met.
+Figures are microseconds of processor time. The budget is 1 ms added for expressions that read labels by name, once
+warm, at 5,000 nodes. Exit status 1 when it is not met.
 """
 
 from __future__ import annotations
