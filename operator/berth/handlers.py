@@ -30,7 +30,7 @@ from berth.cluster import peering
 from berth.cluster.credentials import Credentials
 from berth.cluster.shallow import ShallowResponse
 from berth.cluster.transport import find_proxy
-from berth.runtime import POD_FIELDS, RESOURCES, Runtime
+from berth.runtime import POD_FIELDS, Runtime
 from berth.serving.logs import TALKATIVE
 
 FINALIZER = "berth.dev/none"
@@ -52,7 +52,7 @@ def register(registry: kopf.OperatorRegistry, runtime: Runtime, *, owns_runtime:
 
     The login is to be closed when kopf has ended.
     """
-    for resource in RESOURCES:
+    for resource in runtime.resources:
         kopf.on.event(resource.group, resource.version, resource.plural, id=resource.kind, registry=registry)(
             _handler(resource.kind, runtime)
         )

@@ -50,6 +50,7 @@ from berth.configuration import Options, as_mapping
 from berth.configuration.gates import (
     DEFAULTS,
     EXPRESSIONS,
+    PREEMPTION,
     PYTHON_PLUGINS,
     QUEUEING_HINTS,
     SHADOW_POLICIES,
@@ -86,6 +87,7 @@ MOST_POLICIES = 200  # that have metrics of their own
 LAGGING_SECONDS = 5.0  # an event loop that is so late is not ready for more work
 READING_THRESHOLDS = (50_000, 20, 1000)  # of the garbage collector while everything that is read stays
 
+BUDGET = "PodDisruptionBudget"
 RESOURCES = (
     *(
         Resource(
@@ -126,7 +128,9 @@ class Runtime:
             request_seconds=None if options.standalone else terms.request_seconds,
         )
         gates = {**DEFAULTS, **options.feature_gates}
-        features = Features(gates[EXPRESSIONS], gates[PYTHON_PLUGINS], gates[SHADOW_POLICIES])
+        features = Features(gates[EXPRESSIONS], gates[PYTHON_PLUGINS], gates[SHADOW_POLICIES], gates[PREEMPTION])
+        self.resources = tuple(kind for kind in RESOURCES if features.preemption or kind.kind != BUDGET)
+        """The kinds that are watched. Nobody but preemption asks for disruption budgets."""
         self._book = PolicyBook(clock.wall, built_in=options.built_in_policy, features=features)
         self._cache = Cache()
         self._queue = Queue(clock)
@@ -151,7 +155,7 @@ class Runtime:
             clock,
             self._faults,
             self._view,
-            RESOURCES,
+            self.resources,
             on_whole=self._become_whole,
             regular_seconds=options.census_seconds,
         )

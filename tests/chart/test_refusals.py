@@ -73,6 +73,10 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         {"rbac": {"preemption": False}, "policies": {"a": {"schedulerName": "x", "preemption": {"enabled": True}}}},
         "policies.a.preemption.enabled: needs the right to delete pods",
     ),
+    "preemption by its gate without its right": (
+        {"rbac": {"preemption": False}, "config": {"featureGates": {"Preemption": True}}},
+        "config.featureGates.Preemption: needs the right to delete pods",
+    ),
     "two policies of one name": (
         {"defaultPolicy": {"enabled": True, "name": "a"}, "policies": {"a": {"schedulerName": "x"}}},
         "policies.a: defaultPolicy has the same name",

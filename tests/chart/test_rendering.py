@@ -293,24 +293,10 @@ def test_numbers_in_policies_stay_whole() -> None:
 # --- what is not allowed ---------------------------------------------------------------------------------------------
 
 
-def test_without_the_right_to_delete_pods_no_policy_preempts() -> None:
-    values = {**WITHOUT_RIGHTS, "policies": {"batch": {"schedulerName": "batch", "preemption": {"enabled": False}}}}
-    policies = {policy["metadata"]["name"]: policy["spec"] for policy in render(values).all("SchedulingPolicy")}
-
-    assert {name: spec["preemption"] for name, spec in policies.items()} == {
-        "batch": {"enabled": False},
-        "default": {"enabled": False},
-    }
-    assert policies["default"]["schedulerName"] == "berth"  # instead of the built-in one, which does
-    assert render(values).configuration["builtInPolicy"] is False
-
-
-def test_no_policy_is_made_instead_of_the_built_in_one_where_nothing_is_built_in_or_its_name_is_taken() -> None:
-    off = {**WITHOUT_RIGHTS, "config": {"builtInPolicy": False}}
-    taken = {**WITHOUT_RIGHTS, "policies": {"mine": {"schedulerName": "berth"}}}
-
-    assert render(off).all("SchedulingPolicy") == []
-    assert [each["metadata"]["name"] for each in render(taken).all("SchedulingPolicy")] == ["mine"]
+def test_without_the_right_to_delete_pods_preemption_is_switched_off_as_a_whole() -> None:
+    assert render(WITHOUT_RIGHTS).configuration["featureGates"] == {"Preemption": False}
+    assert render(WITHOUT_RIGHTS).configuration["builtInPolicy"] is True
+    assert "featureGates" not in render().configuration
 
 
 def test_the_notes_say_what_is_switched_off() -> None:

@@ -14,7 +14,8 @@ from chart.needed import CREATES_PEERING, NEEDED
 from chart.rendering import CHART, ROOT, Values, render, rights
 from chart.value_sets import EVERYTHING, MINIMAL, VALUE_SETS, WITHOUT_RIGHTS
 
-PREEMPTION = {("delete", "", "pods")}
+BUDGETS = {(verb, "policy", "poddisruptionbudgets") for verb in ("get", "list", "watch")}
+PREEMPTION = {("delete", "", "pods")} | BUDGETS
 VOLUMES = {("patch", "", "persistentvolumeclaims"), ("patch", "", "persistentvolumes")}
 PEERING = {(verb, "kopf.dev", "clusterkopfpeerings") for verb in ("get", "list", "watch", "patch")}
 

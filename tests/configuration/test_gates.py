@@ -51,7 +51,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def test_every_gate_has_a_test_here() -> None:
-    assert set(DEFAULTS) == {"Expressions", "PythonPlugins", "QueueingHints", "ShadowPolicies"}
+    assert set(DEFAULTS) == {"Expressions", "Preemption", "PythonPlugins", "QueueingHints", "ShadowPolicies"}
     assert all(gate.stage in ("ALPHA", "BETA") for gate in GATES)
 
 
@@ -76,6 +76,21 @@ async def test_what_is_based_on_a_policy_that_is_refused_is_refused_too(tmp_path
     runtime = make_runtime(tmp_path, Expressions=False)
     assert problems(runtime, make_policy("common", schedulerName="c", predicates=[EXPRESSION]))
     assert "there is no valid SchedulingPolicy common" in problems(runtime, make_policy(base="common"))
+
+
+async def test_preemption(tmp_path: Path) -> None:
+    asks, silent = make_policy(preemption={"enabled": True}), make_policy("other", schedulerName="other")
+    on = make_runtime(tmp_path)
+    assert problems(on, asks) == problems(on, silent) == ""
+    assert all(active.preemption is not None for active in on._book.in_force())
+    assert "PodDisruptionBudget" in {resource.kind for resource in on.resources}
+
+    off = make_runtime(tmp_path, Preemption=False)
+    assert "spec.preemption.enabled: preemption is switched off by the feature gate Preemption" in problems(off, asks)
+    assert problems(off, silent) == ""
+    assert {active.policy.name for active in off._book.in_force()} == {"(built-in)", "other"}
+    assert all(active.preemption is None for active in off._book.in_force())
+    assert "PodDisruptionBudget" not in {resource.kind for resource in off.resources}
 
 
 async def test_shadow_policies(tmp_path: Path) -> None:

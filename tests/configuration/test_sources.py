@@ -117,7 +117,7 @@ def test_of_the_gates_each_one_is_looked_up_by_itself(tmp_path: Path) -> None:
         {"feature_gates": "QueueingHints=true"},
         path,
     ).feature_gates
-    assert gates == {"Expressions": False, "PythonPlugins": True, "QueueingHints": True, "ShadowPolicies": True}
+    assert gates == {**DEFAULTS, "Expressions": False}
 
 
 def test_an_empty_variable_is_none_but_for_addresses() -> None:
@@ -236,7 +236,7 @@ def test_what_kubernetes_says_of_services_with_our_name_is_no_setting(service: s
         ("BERTH_CENSUS_SECONDS", "-5", "BERTH_CENSUS_SECONDS: -5 is not from 1 to 86400"),
         ("BERTH_BUILT_IN_POLICY", "no", 'BERTH_BUILT_IN_POLICY: "no" is not on or off'),
         ("BERTH_FEATURE_GATES", "Expressions", 'BERTH_FEATURE_GATES: "Expressions" is not NAME=true or NAME=false'),
-        ("BERTH_FEATURE_GATES", "X=true", "known are Expressions, PythonPlugins, QueueingHints, ShadowPolicies"),
+        ("BERTH_FEATURE_GATES", "X=true", "known are Expressions, Preemption, PythonPlugins"),
         ("BERTH_FEATURE_GATES", "Expressions=true,Expressions=false", '"Expressions" is there twice'),
         ("BERTH_CONTEXT", "a\nb", "cannot be printed"),
     ],

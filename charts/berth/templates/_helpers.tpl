@@ -72,12 +72,19 @@ tlsPrivateKeyFile: /etc/berth/tls/tls.key
 logLevel: {{ .logLevel }}
 logFormat: {{ .logFormat }}
 censusSeconds: {{ int .censusSeconds }}
-builtInPolicy: {{ and .builtInPolicy $.Values.rbac.preemption }}
+builtInPolicy: {{ .builtInPolicy }}
 {{- if not (kindIs "invalid" .seed) }}
 seed: {{ int64 .seed }}
 {{- end }}
 debugEndpoints: {{ .debugEndpoints }}
-{{- with .featureGates }}
+{{- $gates := deepCopy .featureGates }}
+{{- if not $.Values.rbac.preemption }}
+{{- if $gates.Preemption }}
+{{- fail "config.featureGates.Preemption: needs the right to delete pods; set rbac.preemption to true, or leave it out" }}
+{{- end }}
+{{- $_ := set $gates "Preemption" false }}
+{{- end }}
+{{- with $gates }}
 featureGates:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -98,28 +105,22 @@ yes
 {{- end -}}
 {{- end -}}
 
-{{- /* Every policy by name, as YAML. Without the right to delete pods none preempts, and one takes the place of the built-in
-       policy, which would, unless one of the values has its schedulerName or nothing is built in. */ -}}
+{{- /* Every policy by name, as YAML. Without the right to delete pods none may ask for preemption. */ -}}
 {{- define "berth.policies" -}}
 {{- $policies := deepCopy .Values.policies -}}
-{{- $claimed := not .Values.config.builtInPolicy -}}
-{{- range $policies }}{{ if eq .schedulerName "berth" }}{{ $claimed = true }}{{ end }}{{ end -}}
-{{- $instead := not (or .Values.rbac.preemption .Values.defaultPolicy.enabled $claimed) -}}
 {{- with .Values.defaultPolicy -}}
-{{- if or .enabled $instead -}}
+{{- if .enabled -}}
 {{- if hasKey $policies .name -}}
 {{- fail (printf "policies.%s: defaultPolicy has the same name; give one of them another" .name) -}}
 {{- end -}}
-{{- $_ := set $policies .name (dict "schedulerName" (ternary "berth" .schedulerName $instead)) -}}
+{{- $_ := set $policies .name (dict "schedulerName" .schedulerName) -}}
 {{- end -}}
 {{- end -}}
 {{- if not .Values.rbac.preemption -}}
 {{- range $name, $spec := $policies -}}
-{{- $preemption := default dict $spec.preemption -}}
-{{- if $preemption.enabled -}}
+{{- if (default dict $spec.preemption).enabled -}}
 {{- fail (printf "policies.%s.preemption.enabled: needs the right to delete pods; set rbac.preemption to true, or switch preemption off" $name) -}}
 {{- end -}}
-{{- $_ := set $spec "preemption" (merge (dict "enabled" false) $preemption) -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $policies -}}

@@ -16,6 +16,7 @@ QUEUEING_HINTS: Final = "QueueingHints"
 EXPRESSIONS: Final = "Expressions"
 SHADOW_POLICIES: Final = "ShadowPolicies"
 PYTHON_PLUGINS: Final = "PythonPlugins"
+PREEMPTION: Final = "Preemption"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,13 @@ GATES: tuple[Gate, ...] = (
         True,
         "policies may have predicates and priorities written in CEL",
         "a policy with an expression, of its own or of its base, is refused; no expression is evaluated",
+    ),
+    Gate(
+        PREEMPTION,
+        "BETA",
+        True,
+        "a pod that fits nowhere may push out pods of lower priority, unless its policy says otherwise",
+        "nobody is pushed out, disruption budgets are not read, and a policy that asks for it by name is refused",
     ),
     Gate(
         PYTHON_PLUGINS,

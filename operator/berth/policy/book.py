@@ -58,7 +58,7 @@ class PolicyBook:
     def __init__(self, now: Callable[[], datetime], built_in: bool = True, features: Features = ALL) -> None:
         self._now = now
         self.usage = Usage(now)
-        self._built_in = activate(BUILT_IN) if built_in else None
+        self._built_in = features.limited(activate(BUILT_IN)) if built_in else None
         self._shelf = Shelf(features)
         self._contest = Contest()
         self._desks: dict[str, Desk] = {}

@@ -2,13 +2,15 @@
 
 A manifest is looked at before anything of it is read: so a package whose plugins are switched off is not imported, and
 no expression is compiled. What is switched off is refused with the gate that does it; the rest of such a policy is not
-judged. A policy that is based on another finds that its base is not valid.
+judged. A policy that is based on another finds that its base is not valid. Preemption alone is on unless a policy says
+otherwise, so only one that asks for it by name is refused, and the others do without.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from berth.engine.registry import OWN_PLUGINS, PLUGINS
+from berth.policy.compile import ActivePolicy
 from berth.policy.entries import LIST_OF
 from berth.policy.records import Mode, Problem
 
@@ -17,11 +19,12 @@ OFF = "is switched off by the feature gate {gate}: leave it out, or start Berth 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Whether policies may have expressions, name plugins of installed packages, and be in mode Shadow."""
+    """Whether policies may have expressions, name plugins of installed packages, be in mode Shadow, push pods out."""
 
     expressions: bool = True
     python_plugins: bool = True
     shadow_policies: bool = True
+    preemption: bool = True
 
     def refusals(self, manifest: Mapping[str, object]) -> list[Problem]:
         """What the manifest needs of that which is off."""
@@ -31,6 +34,9 @@ class Features:
         problems = []
         if not self.shadow_policies and spec.get("mode") == Mode.SHADOW:
             problems.append(Problem("spec.mode", f"Shadow {OFF.format(gate='ShadowPolicies')}"))
+        preemption = spec.get("preemption")
+        if not self.preemption and isinstance(preemption, Mapping) and preemption.get("enabled"):
+            problems.append(Problem("spec.preemption.enabled", f"preemption {OFF.format(gate='Preemption')}"))
         for where, entry in _entries(spec):
             if not self.expressions and entry.get("expression") is not None:
                 problems.append(Problem(f"{where}.expression", f"an expression {OFF.format(gate='Expressions')}"))
@@ -40,6 +46,10 @@ class Features:
                     text = f"{name}, which an installed package brings, {OFF.format(gate='PythonPlugins')}"
                     problems.append(Problem(f"{where}.{field}", text))
         return problems
+
+    def limited(self, active: ActivePolicy) -> ActivePolicy:
+        """The policy without what is off and it did not ask for."""
+        return active if self.preemption else replace(active, preemption=None)
 
 
 ALL = Features()

@@ -134,11 +134,11 @@ class Shelf:
             raise PolicyError(page.name, refusals)
         bases = {name: other.last_good.policy for name, other in self.pages.items() if other.last_good is not None}
         if not isinstance(page.ground, tuple):
-            return _load(page, bases)
+            return self._features.limited(_load(page, bases))
         bases.pop(page.ground[1], None)
         message = f"the bases form a ring, {' -> '.join(page.ground)}; base one of them on KubernetesDefault or Empty"
         try:
-            return _load(page, bases)
+            return self._features.limited(_load(page, bases))
         except PolicyError as error:
             others = [problem for problem in error.problems if problem.field != "spec.base"]
             raise PolicyError(page.name, [Problem("spec.base", message), *others]) from None
