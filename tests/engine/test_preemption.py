@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from berth.engine.budgets import Budgets
 from berth.engine.pipeline import Pipeline, diagnose
 from berth.engine.plugin import BadArgument, Plugin, Query
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
@@ -274,6 +275,26 @@ def test_a_change_of_a_budget_or_of_labels_counts_at_once():
     state.table.remove_pod("pod-default-x")
     state.table.add_pod(parse_pod(web("x", cpu=4)), "a")
     assert violations() == 0
+
+
+def test_what_is_kept_of_pods_under_budgets_is_bounded_by_the_pods_that_there_are():
+    state = state_of([node("a"), budget("some", 1)])
+    budgets, alone = Budgets(state), np.zeros(1, dtype=np.intp)
+    for number in range(50):
+        pod = parse_pod(web(f"x{number}", cpu=1))
+        state.table.add_pod(pod, "a")
+        budgets.protected([pod], alone)
+        assert len(budgets._known) <= 2 * len(state.table.pods)
+        state.table.remove_pod(pod.uid)
+    budgets.forget_gone()
+    assert budgets._known == {}
+
+
+def test_without_budgets_nothing_is_kept_of_pods():
+    state = state_of([node("a"), web("x", cpu=4)])
+    budgets = Budgets(state)
+    assert budgets.of(parse_pod(web("x", cpu=4))) == []
+    assert budgets._known == {}
 
 
 # --- the choice ------------------------------------------------------------------------------------------------------

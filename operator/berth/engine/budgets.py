@@ -18,7 +18,6 @@ from berth.engine.verdict import BoolColumn
 from berth.model import DisruptionBudget, Pod
 
 KIND = "PodDisruptionBudget"
-_KEPT_PODS = 100_000
 
 
 class Budgets:
@@ -42,6 +41,16 @@ class Budgets:
 
     def are_of(self, state: State) -> bool:
         return self._state is state and self._revision == state.revision(KIND)
+
+    def forget_gone(self) -> None:
+        """Drop what was looked up for pods that are gone, once it is more than what is known of those that are there.
+
+        So what is kept is bounded by what lives, and a pod costs the same however many there are.
+        """
+        table = self._state.table
+        if len(self._known) > 2 * len(table.pods):
+            there = {uid for name in table.names() for uid in table.pods_on(name)}
+            self._known = {uid: known for uid, known in self._known.items() if uid in there}
 
     def protected(self, pods: Sequence[Pod], place: NDArray[np.intp]) -> BoolColumn:
         """bool[pods]: which of them no budget lets go, where all of the same place (intp[pods]) go together.
@@ -79,11 +88,12 @@ class Budgets:
 
     def _counting(self, pod: Pod) -> tuple[int, ...]:
         """The numbers of the budgets that the pod counts against; looked up once for each version of its labels."""
+        if not self._budgets:
+            return ()
         known = self._known.get(pod.uid)
         if known is None or known[0] is not pod.labels:
-            if len(self._known) >= _KEPT_PODS:
-                self._known.clear()
             known = self._known[pod.uid] = pod.labels, self._matching(pod)
+            self.forget_gone()
         return known[1]
 
     def _matching(self, pod: Pod) -> tuple[int, ...]:

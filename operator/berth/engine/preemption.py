@@ -121,6 +121,7 @@ class Preemption:
     def _budgets_of(self, state: State) -> Budgets:
         if self._budgets is None or not self._budgets.are_of(state):
             self._budgets = Budgets(state)
+        self._budgets.forget_gone()
         return self._budgets
 
 

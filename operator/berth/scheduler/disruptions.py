@@ -62,7 +62,9 @@ class Disruptions:
                 leaver.since, leaver.versions = self._clock.now(), self._versions(leaver)
 
     def look(self) -> None:
-        """End what the budgets count by now."""
+        """End what the budgets count by now, and remember nothing of pods that are gone."""
+        if self._budgets is not None:
+            self._budgets.forget_gone()
         now = self._clock.now()
         for uid, leaver in list(self._leavers.items()):
             self.heard_of_pod(uid)  # a pod of which only its successor was heard is gone as well
