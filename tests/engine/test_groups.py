@@ -97,7 +97,8 @@ def totals_of(panel: Panel) -> Int64Column:
     standings = panel._standings
     totals = standings._levels
     if panel._grouped is not None:
-        totals = totals + np.array([panel._grouped.by_group.get(group, 0) for group in standings._of.tolist()])
+        kept = panel._grouped
+        totals = totals + kept.weight * np.array([kept.by_group.get(group, 0) for group in standings._of.tolist()])
     return totals[standings._place]
 
 

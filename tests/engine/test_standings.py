@@ -11,7 +11,7 @@ from berth.engine.table import NodeTable
 from engine.worlds import state_of
 from support.builders import make_node
 
-NODES, ZONES = 30, 4
+NODES, ZONES, WEIGHT = 30, 4, 3
 
 
 def zoned() -> NodeTable:
@@ -22,7 +22,7 @@ def zoned() -> NodeTable:
 
 
 def best_of(levels: list[int], of: list[int], points: list[int], place: np.ndarray) -> list[int]:
-    totals = [level + points[group] for level, group in zip(levels, of, strict=True)]
+    totals = [level + WEIGHT * points[group] for level, group in zip(levels, of, strict=True)]
     return sorted(int(place[at]) for at, total in enumerate(totals) if total == max(totals))
 
 
@@ -36,7 +36,7 @@ def test_the_best_are_those_of_all_nodes_with_the_highest_sum_of_level_and_point
     standings = Standings(np.array(levels), groups, order, place)
     for _ in range(200):
         points = [random.randrange(4) for _ in range(ZONES)]
-        assert standings.best(dict(enumerate(points))).tolist() == best_of(levels, of, points, place)
+        assert standings.best(dict(enumerate(points)), WEIGHT).tolist() == best_of(levels, of, points, place)
         for at in random.sample(range(NODES), random.randrange(3)):
             levels[at] = random.choice([NOT_FEASIBLE, *range(6)])
             of[at] = random.choice([of[at], random.randrange(ZONES)])
@@ -49,7 +49,7 @@ def test_without_groups_the_best_are_those_with_the_highest_level(seed):
     levels = [random.randrange(5) for _ in range(NODES)]
     standings = Standings(np.array(levels), None, order, place)
     for _ in range(100):
-        assert standings.best(None).tolist() == best_of(levels, [0] * NODES, [0], place)
+        assert standings.best().tolist() == best_of(levels, [0] * NODES, [0], place)
         at = random.randrange(NODES)
         levels[at] = random.choice([NOT_FEASIBLE, *range(6)])
         standings.set(at, levels[at], 0)

@@ -32,10 +32,6 @@ class Counted(NamedTuple):
     weight: int
 
 
-Share = tuple[int, int, int]
-"""What one node has of a resource, what is taken of it with the pod there, and the resource's weight."""
-
-
 Column = NDArray[Any]
 """Whole numbers: as floats where these are exact, up to a hundredfold; they divide several times faster."""
 
@@ -111,19 +107,6 @@ def loads_without(table: NodeTable, rows: Rows, resources: Sequence[Counted], wi
         have = table.allocatable[resource.number, rows]
         everywhere = bool(have.min(initial=1) > 0)
         yield Load(have, _taken(table, resource, with_defaults)[rows], 0, resource.weight, everywhere)
-
-
-def shares(table: NodeTable, row: int, resources: Sequence[Counted], with_defaults: bool) -> list[Share]:
-    """The resources of a single row, with the pod on top; those that the node has none of are left out."""
-    found = []
-    have_of, taken_of = table.allocatable.item, table.used.item
-    taken_with_defaults = table.nonzero.item if with_defaults else taken_of
-    for number, amount, weight in resources:
-        have = have_of(number, row)
-        if have:
-            taken = taken_with_defaults(number, row) if number <= MEMORY else taken_of(number, row)
-            found.append((have, taken + amount, weight))
-    return found
 
 
 def _taken(table: NodeTable | Floats, resource: Counted, with_defaults: bool) -> Column:

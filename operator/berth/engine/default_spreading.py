@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from berth.engine.allocation import require_list
-from berth.engine.owners import OWNER_KINDS
 from berth.engine.plugin import BadArgument
 from berth.engine.state import State
 from berth.model import (
@@ -28,7 +27,6 @@ HARD: Final = "DoNotSchedule"
 SOFT: Final = "ScheduleAnyway"
 HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
-SELECTING_KINDS: Final = ("Service", *OWNER_KINDS)
 SYSTEM_CONSTRAINTS: Final = (
     SpreadConstraint(3, HOSTNAME, SOFT, None, None, "Honor", "Ignore"),
     SpreadConstraint(5, ZONE, SOFT, None, None, "Honor", "Ignore"),

@@ -38,7 +38,7 @@ class KeptLocal:
 class KeptRelative:
     """A score that is normalised over the feasible nodes or hangs on others.
 
-    `points` are weighted, by position; where there are groups, `by_group` has those of the inhabited ones instead;
+    `points` are weighted, by position; where there are groups, `by_group` has the scores of the inhabited ones instead;
     where there is neither, it has nothing to say of the pod. `raw` is kept where the plugin knows its bounds.
     """
 
@@ -62,11 +62,11 @@ class KeptRelative:
             return self.points
         points = np.zeros(len(self.groups.feasible), dtype=np.int64)
         points[list(self.by_group)] = list(self.by_group.values())
-        return points.take(self.groups.of)
+        return weighted(points.take(self.groups.of), self.weight)
 
     def at(self, position: int) -> int:
         if self.groups is not None and self.by_group is not None:
-            return self.by_group.get(self.groups.of.item(position), 0)
+            return self.weight * self.by_group.get(self.groups.of.item(position), 0)
         return 0 if self.points is None else self.points.item(position)
 
 
@@ -80,13 +80,12 @@ def is_relative(plugin: Plugin, static: bool) -> bool:
     return normalises or not (static or plugin.node_local)
 
 
-def group_points(groups: Groups, plugin: Plugin, weight: int, query: Query, state: State) -> dict[int, int]:
+def group_scores(groups: Groups, plugin: Plugin, query: Query, state: State) -> dict[int, int]:
     """What the plugin gives to the nodes of each inhabited group; 0 where that is only one."""
     inhabited = groups.inhabited
     if len(inhabited) < 2:
         return dict.fromkeys(inhabited, 0)
-    scores = plugin.normalized_groups(query, state, groups)
-    return dict(zip(inhabited, scores if weight == 1 else [weight * score for score in scores], strict=True))
+    return dict(zip(inhabited, plugin.normalized_groups(query, state, groups), strict=True))
 
 
 def weighted(scores: Int64Column, weight: int) -> Int64Column:

@@ -30,7 +30,7 @@ from berth.engine.kept import (
     KeptFilter,
     KeptLocal,
     KeptRelative,
-    group_points,
+    group_scores,
     is_relative,
     knows_bounds,
     sum_of,
@@ -140,7 +140,7 @@ class Panel:
         if axes is not None:
             relative.groups = Groups.by(axes, self._rows, self.fits)
         if relative.groups is not None:
-            relative.by_group = group_points(relative.groups, plugin, weight, query, state)
+            relative.by_group = group_scores(relative.groups, plugin, query, state)
         elif not plugin.pre_score(query, state):
             return
         elif knows_bounds(plugin):
@@ -178,7 +178,8 @@ class Panel:
 
     def best_places(self) -> NDArray[np.intp]:
         """The same as places in that order."""
-        return self._standings.best(None if self._grouped is None else self._grouped.by_group)
+        grouped = self._grouped
+        return self._standings.best() if grouped is None else self._standings.best(grouped.by_group, grouped.weight)
 
     # --- keeping up --------------------------------------------------------------------------------------------------
 
@@ -393,7 +394,7 @@ class Panel:
             return True
         if groups.by_counts and groups.settlement == settlement and not flipped:
             return False
-        relative.by_group = group_points(groups, plugin, relative.weight, query, state)
+        relative.by_group = group_scores(groups, plugin, query, state)
         return relative is not self._grouped and before != relative.by_group
 
 

@@ -62,13 +62,15 @@ class Standings:
         peaks[group] = levels.item(levels.argmax()) if len(levels) else NOT_FEASIBLE
         self._leaders.pop(group, None)
 
-    def best(self, points: Mapping[int, int] | None) -> Places:
-        """Those with the highest total; `points` are of the groups that have nodes which fit."""
+    def best(self, scores: Mapping[int, int] | None = None, weight: int = 1) -> Places:
+        """Those with the highest total; `scores` are of the groups that have nodes which fit."""
         if self._peaks is None:
-            totals = self._levels if points is None or self._of is None else self._levels + self._by_place(points)
+            totals = self._levels
+            if scores is not None and self._of is not None:
+                totals = totals + weight * self._by_place(scores, self._of)
             found: Places = (totals == totals.item(totals.argmax())).nonzero()[0]
             return found
-        tied = [0] if points is None else _highest(self._peaks, points)
+        tied = [0] if scores is None else _highest(self._peaks, scores, weight)
         missing = [group for group in tied if group not in self._leaders]
         if missing:
             self._find_leaders(missing, self._peaks)
@@ -88,11 +90,10 @@ class Standings:
             self._peaks = peaks.tolist()
         return self._peaks
 
-    def _by_place(self, points: Mapping[int, int]) -> Int64Column:
-        assert self._of is not None, "points are given to groups"
+    def _by_place(self, scores: Mapping[int, int], of: Int64Column) -> Int64Column:
         by_group = np.zeros(self._size, dtype=np.int64)
-        by_group[list(points)] = list(points.values())
-        return by_group.take(self._of)
+        by_group[list(scores)] = list(scores.values())
+        return by_group.take(of)
 
     def _find_leaders(self, groups: Sequence[int], peaks: list[int]) -> None:
         if self._of is None:
@@ -108,11 +109,11 @@ class Standings:
                 self._leaders[group] = leading[of == group]
 
 
-def _highest(peaks: Sequence[int], points: Mapping[int, int]) -> list[int]:
+def _highest(peaks: Sequence[int], scores: Mapping[int, int], weight: int) -> list[int]:
     """The groups whose peak and points make the highest total."""
     top, tied = 2 * NOT_FEASIBLE, []
-    for group, gained in points.items():
-        total = peaks[group] + gained
+    for group, score in scores.items():
+        total = peaks[group] + weight * score
         if total > top:
             top, tied = total, [group]
         elif total == top:

@@ -27,6 +27,7 @@ class State:
         self.guests = Guests(self.table)  # the same pods, as columns
         self.disrupting: dict[str, set[str]] = {}  # by key of a budget: UIDs that go, and its status does not show it
         self.changes = 0  # of objects that are neither nodes nor pods
+        self.selectors_revision = 0  # moves with every change of a service, or of a controller that owns pods
         self._revisions: Counter[str] = Counter()
         self._services: dict[str, LabelIndex[str]] = {}  # keys, by namespace
 
@@ -56,8 +57,10 @@ class State:
         if kind == "Namespace" and (before is None or after is None or before.labels != after.labels):
             self.table.counts.namespace_changed()
         elif kind == "Service":
+            self.selectors_revision += 1
             self._index_service(key, before, after)
         elif kind in OWNER_KINDS:
+            self.selectors_revision += 1
             self.owners.changed(kind, key, after)
         elif kind in STORAGE_KINDS:
             self.volumes.changed(kind, key)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from berth.engine.allocation import (
     DEFAULT_RESOURCES,
+    Counted,
     Load,
-    Share,
     WeighedResource,
     cut_quotient,
     parse_resources,
@@ -28,6 +28,7 @@ from berth.engine.allocation import (
     require_object,
 )
 from berth.engine.plugin import MAX_SCORE, BadArgument
+from berth.engine.table import MEMORY, NodeTable
 from berth.engine.verdict import BoolColumn, Int64Column
 
 TYPES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
@@ -35,11 +36,14 @@ MAX_SHAPE_SCORE = 10
 
 
 class Strategy(Protocol):
-    """How taken a node may look to be liked: on columns, and of a single node with the same arithmetic."""
+    """How taken a node may look to be liked: on columns, and of a single node with the same arithmetic.
+
+    Amounts are with the scoring defaults; a resource that the node has none of is left out.
+    """
 
     def columns(self, resources: Iterable[Load], nodes: int) -> Int64Column: ...
 
-    def single(self, resources: Sequence[Share]) -> int: ...
+    def single(self, table: NodeTable, row: int, resources: Sequence[Counted]) -> int: ...
 
 
 def parse_strategy(value: Any) -> tuple[tuple[WeighedResource, ...], Strategy]:
@@ -83,13 +87,17 @@ class _Mean:
             return np.zeros(nodes, dtype=np.int64)
         return cut_quotient(total, weights.divisor).astype(np.int64, copy=False)
 
-    def single(self, resources: Sequence[Share]) -> int:
+    def single(self, table: NodeTable, row: int, resources: Sequence[Counted]) -> int:
         total = weights = 0
-        for have, taken, weight in resources:
-            filled = taken if taken < have else have
-            total += (have - filled if self._free else filled) * MAX_SCORE // have * weight
-            weights += weight
-        return total // max(weights, 1)
+        for number, amount, weight in resources:
+            have = table.allocatable.item(number, row)
+            if have:
+                filled = (table.nonzero if number <= MEMORY else table.used).item(number, row) + amount
+                if filled > have:
+                    filled = have
+                total += (have - filled if self._free else filled) * MAX_SCORE // have * weight
+                weights += weight
+        return total // weights if weights else 0
 
 
 class _AlongLine:
@@ -108,12 +116,15 @@ class _AlongLine:
             weights.add(load.weight, counts)
         return np.asarray(np.floor(total / weights.divisor + 0.5), dtype=np.int64)
 
-    def single(self, resources: Sequence[Share]) -> int:
+    def single(self, table: NodeTable, row: int, resources: Sequence[Counted]) -> int:
         total = weights = 0
-        for have, taken, weight in resources:
-            score = self._line.item(min(taken, have) * MAX_SCORE // have)
-            total += score * weight
-            weights += weight if score else 0
+        for number, amount, weight in resources:
+            have = table.allocatable.item(number, row)
+            if have:
+                taken = (table.nonzero if number <= MEMORY else table.used).item(number, row) + amount
+                score = self._line.item(min(taken, have) * MAX_SCORE // have)
+                total += score * weight
+                weights += weight if score else 0
         return floor(total / max(weights, 1) + 0.5)
 
 

@@ -57,6 +57,10 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def score_row(self, query: Query, state: State, row: int) -> int:
         without, filled = _taken_shares(state.table, row, self._counted(query, state))
+        if len(filled) == 2:  # as `_single_balance` has it, without asking twice: this is what every repeat waits for
+            before = int((1 - abs((without[0] - without[1]) / 2)) * float(MAX_SCORE))
+            after = int((1 - abs((filled[0] - filled[1]) / 2)) * float(MAX_SCORE))
+            return (_START - before + after) // 2
         return (_START - _single_balance(without) + _single_balance(filled)) // 2
 
     def _counted(self, query: Query, state: State) -> tuple[Counted, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.allocation import Counted, counted, loads, require_list, shares
+from berth.engine.allocation import Counted, counted, loads, require_list
 from berth.engine.events import Change, Event
 from berth.engine.hints import fits_there
 from berth.engine.plugin import NOTHING_ELSE, BadArgument, Plugin, Query, refuse_unknown
@@ -65,7 +65,10 @@ class NodeResourcesFit(Plugin):
 
     def fits_row(self, query: Query, state: State, row: int) -> bool:
         free_of = state.table.free.item
-        return all(amount <= free_of(index, row) for index, amount, _ in self._wanted(query))
+        for index, amount, _ in self._wanted(query):  # noqa: SIM110 - of every repeat; a generator takes twice the time
+            if amount > free_of(index, row):
+                return False
+        return True
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
         old, new = change.old, change.new
@@ -92,7 +95,7 @@ class NodeResourcesFit(Plugin):
         return self._strategy.columns(resources, row_count(rows))
 
     def score_row(self, query: Query, state: State, row: int) -> int:
-        return self._strategy.single(shares(state.table, row, self._counted(query, state), with_defaults=True))
+        return self._strategy.single(state.table, row, self._counted(query, state))
 
     def _wanted(self, query: Query) -> list[tuple[int, int, str]]:
         """What the filter looks at: a place for the pod, and what it asks for."""

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.counts import PodMatch, rows_with
-from berth.engine.default_spreading import HARD, HOSTNAME, SELECTING_KINDS, SOFT, default_selector, read_defaults
+from berth.engine.default_spreading import HARD, HOSTNAME, SOFT, default_selector, read_defaults
 from berth.engine.domains import FEW_DOMAINS, Domains
 from berth.engine.events import Change, Event
 from berth.engine.groups import Axis, Groups
@@ -205,8 +205,8 @@ class PodTopologySpread(Plugin):
         wishes: tuple[Wish, ...] | None = query.memo.get(key)
         if wishes is None:
             kept: tuple[object, tuple[Wish, ...]] | None = query.plan.get(key)
-            since = (state,) if query.pod.spread_constraints else (state, *map(state.revision, SELECTING_KINDS))
-            if kept is None or kept[0] != since or any(wish.counts.dropped for wish in kept[1]):
+            since = (state, 0 if query.pod.spread_constraints else state.selectors_revision)
+            if kept is None or kept[0] != since or _dropped(kept[1]):
                 kept = query.plan[key] = (since, tuple(self._resolve(query.pod, state, action)))
             wishes = query.memo[key] = kept[1]
         return wishes
@@ -326,6 +326,13 @@ def _verdicts(wish: Wish, ground: Ground, itself: bool, pod: Pod, table: NodeTab
     verdicts[:-1] = pods > constraint.max_skew + fewest - itself
     verdicts[-1] = Code.UNRESOLVABLE
     return domains, verdicts
+
+
+def _dropped(wishes: tuple[Wish, ...]) -> bool:
+    for wish in wishes:  # noqa: SIM110 - asked several times for every repeat; a generator takes three times as long
+        if wish.counts.dropped:
+            return True
+    return False
 
 
 def _as_they_stand(wishes: tuple[Wish, ...]) -> Hashable:
