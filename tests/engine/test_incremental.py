@@ -26,11 +26,12 @@ from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.preemption import Preemption
 from berth.engine.state import State
 from berth.judge.verdicts import verdict_on
-from berth.model import LabelSelector, Requirement, object_key, parse_pod
+from berth.model import LabelSelector, Pod, Requirement, object_key, parse_pod
 from berth.policy import import_configuration, load_policy
 from berth.scheduler.cache import Cache
 from conformance.agreement import differences
 from conformance.oracle.generator import current_cases
+from engine.picture import picture
 from reference import engine as reference
 from reference.profile import profile_of
 from reference.world import World
@@ -77,52 +78,14 @@ def _time(seconds: int) -> str:
     return (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def picture(state: State) -> dict[str, Any]:
-    """Everything that the table says of known nodes, by their names instead of their rows."""
-    table = state.table
-    counts = [
-        (state.table.counts.of(question, terminating).column(), (number, terminating))
-        for number, question in enumerate(QUESTIONS)
-        for terminating in (True, False)
-    ]
-    labels = {key: table.label(key) for key in LABEL_KEYS}
-    said: dict[str, Any] = {}
-    for node in table.nodes():
-        row = table.row(node.name)
-        values = {key: [v for v, i in words.ids.items() if i == ids[row]] for key, (ids, words) in labels.items()}
-        amounts = {
-            r: (int(table.allocatable[i, row]), int(table.used[i, row])) for r, i in table.resource_index.items()
-        }
-        said[node.name] = {
-            "resources": {resource: pair for resource, pair in amounts.items() if any(pair)},
-            "nonzero": table.nonzero[:, row].tolist(),
-            "taints": table.taints_of[int(table.taint_sets[row])],
-            "unschedulable": bool(table.unschedulable[row]),
-            "labels": values,
-            "ports": table.ports.held_on(row),
-            "counts": {name: int(column[row]) for column, name in counts},
-            "pods": sorted(table.pods_on(node.name)),
-        }
-    said["terms"] = _terms(state)
-    said["pod columns"] = sorted(
-        (pod.uid, int(columns.priority[slot]), columns.usage[:4, slot].tolist(), table.name(int(columns.row[slot])))
-        for columns in (table.pods,)
-        for slot in (columns.row >= 0).nonzero()[0].tolist()
-        for pod in (columns.record(slot),)
-    )
-    said["nominated"] = {node: sorted(pods) for node, pods in state.nominated.items()}
-    return said
+@cached
+def probes() -> list[Pod]:
+    return [parse_pod(case["pod"]) for case in pool()[:: CASES_A_THEME * 2]]
 
 
-def _terms(state: State) -> list[Any]:
-    probes = [parse_pod(case["pod"]) for case in pool()[:: CASES_A_THEME * 2]]
-    return [
-        sorted(
-            (c.role, c.term.topology_key, c.weight, str(c.term.selector), int(c.rows.column().sum()))
-            for c in state.table.terms.matching(probe)
-        )
-        for probe in probes
-    ]
+def picture_of(state: State) -> dict[str, Any]:
+    asked = [(question, terminating, False) for question in QUESTIONS for terminating in (True, False)]
+    return picture(state, asked, LABEL_KEYS, probes())
 
 
 class Lives(RuleBasedStateMachine):
@@ -197,7 +160,7 @@ class Lives(RuleBasedStateMachine):
         rebuilt = Cache()
         for (kind, _), body in sorted(self.bodies.items(), key=lambda item: item[0]):
             rebuilt.observe(kind, body)
-        assert picture(self.cache.state) == picture(rebuilt.state)
+        assert picture_of(self.cache.state) == picture_of(rebuilt.state)
         table = self.cache.state.table
         assert np.array_equal(table.free, table.allocatable - table.used)
         for column in ("allocatable", "used", "nonzero"):

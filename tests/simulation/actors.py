@@ -7,7 +7,8 @@ Acts prefer pods that Berth is about to bind, because that is when they hurt.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -15,6 +16,8 @@ from berth.model import object_key
 from berth.sim.errors import StatusError
 from berth.sim.resources import BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Resource
 from berth.sim.store import Object
+from berth.sim.virtual_clock import START
+from simulation.budgets import keep_budgets
 from simulation.policies import POLICY_NAMES, REFUSING_LABEL, draw_policy, spoil
 from simulation.recording import RecordingStore
 
@@ -30,14 +33,25 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 class Actors:
-    """`under_way` gives the keys of pods that are being bound at the moment."""
+    """`under_way` gives the keys of pods that are being bound at the moment, `held` the nodes that pods were given and
+    are not bound to yet.
+    """
 
-    def __init__(self, seed: object, store: RecordingStore, under_way: Callable[[], list[str]]) -> None:
+    def __init__(
+        self,
+        seed: object,
+        store: RecordingStore,
+        under_way: Callable[[], list[str]],
+        held: Callable[[], Collection[str]] = tuple,
+    ) -> None:
         self.random = Random(f"actors/{seed}")
         self.counts: Counter[str] = Counter()
         self._store = store
         self._under_way = under_way
+        self._held = held
+        self._struck = False  # a node that a pod was given, and is not bound to yet
         self._names = 0
+        self._started = 0
         self._extended = self.random.random() < 0.4
         self._acts: dict[Callable[[], bool], float] = {}
         for act, weight in self._all_acts().items():
@@ -67,7 +81,7 @@ class Actors:
             self.spoil_policy: 0.7,
             self.delete_policy: 0.5,
             self.relabel_namespace: 0.7,
-            self.budget: 0.7,
+            self.budget: 1.5,
         }
 
     # --- the play ----------------------------------------------------------------------------------------------------
@@ -88,9 +102,12 @@ class Actors:
 
     def act(self) -> None:
         act = self.random.choices(list(self._acts), list(self._acts.values()))[0]
+        self._struck = False
         try:
             if act():
                 self.counts[act.__name__.replace("_", " ")] += 1
+                if self._struck:
+                    self.counts[f"{act.__name__.replace('_', ' ')} between filter and bind"] += 1
         except StatusError as error:  # an act that the API server refuses
             self.counts[f"refused {error.code}"] += 1
 
@@ -220,7 +237,7 @@ class Actors:
         return True
 
     def remove_node(self) -> bool:
-        node = self._choose(self._nodes())
+        node = self._choose_node()
         if node is None or len(self._nodes()) < 2:
             return False
         self._remove_node(node)
@@ -228,7 +245,7 @@ class Actors:
 
     def replace_node(self) -> bool:
         """Deleted and made again under its name, with what was on it or without."""
-        node = self._choose(self._nodes())
+        node = self._choose_node()
         if node is None:
             return False
         self._remove_node(node)
@@ -238,17 +255,15 @@ class Actors:
     def resize_node(self) -> bool:
         room = self._draw_room()
         patch = {"status": {"allocatable": room, "capacity": room}}
-        return self._patch(NODES, self._choose(self._nodes()), patch, "status")
+        return self._patch(NODES, self._choose_node(), patch, "status")
 
     def taint_node(self) -> bool:
         effect = self.random.choice(("NoSchedule", "NoExecute"))
         taints = self.random.choice(([], [], [{"key": "sick", "value": "yes", "effect": effect}]))
-        return self._patch(NODES, self._choose(self._nodes()), {"spec": {"taints": taints or None}})
+        return self._patch(NODES, self._choose_node(), {"spec": {"taints": taints or None}})
 
     def cordon_node(self) -> bool:
-        return self._patch(
-            NODES, self._choose(self._nodes()), {"spec": {"unschedulable": self.random.random() < 0.4 or None}}
-        )
+        return self._patch(NODES, self._choose_node(), {"spec": {"unschedulable": self.random.random() < 0.4 or None}})
 
     def relabel_node(self) -> bool:
         labels = {
@@ -256,7 +271,7 @@ class Actors:
             "retiring": self.random.choice(("yes", None, None)),
             REFUSING_LABEL: self.random.choice(("no", None, None)),
         }
-        return self._patch(NODES, self._choose(self._nodes()), {"metadata": {"labels": labels}})
+        return self._patch(NODES, self._choose_node(), {"metadata": {"labels": labels}})
 
     def _make_node(self, name: str) -> None:
         labels = {HOST: name, ZONE: self.random.choice(ZONES)}
@@ -321,7 +336,8 @@ class Actors:
             self._store.delete(BUDGETS, namespace, name)
             return True
         selector = {"matchLabels": {"app": name.removeprefix("budget-")}}
-        body = {"metadata": {"name": name, "namespace": namespace}, "spec": {"minAvailable": 1, "selector": selector}}
+        spec = {"minAvailable": self.random.choice((1, 1, 2, 4)), "selector": selector}
+        body = {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
         self._store.create(BUDGETS, body, namespace=namespace)
         return True
 
@@ -341,7 +357,11 @@ class Actors:
     # --- kubelets and the pod collector ------------------------------------------------------------------------------
 
     def keep_nodes(self, *, finishing: bool) -> None:
-        """One look at every pod: start it, end it, or clear it away."""
+        """One look at every pod: start it, end it, or clear it away; and at what budgets allow then."""
+        self._keep_pods(finishing=finishing)
+        keep_budgets(self._store)
+
+    def _keep_pods(self, *, finishing: bool) -> None:
         names = {node["metadata"]["name"] for node in self._nodes()}
         for pod in self._store.list(PODS).items:
             metadata, node = pod["metadata"], pod["spec"].get("nodeName")
@@ -364,9 +384,13 @@ class Actors:
             self._delete(pod, 0)
 
     def _set_phase(self, pod: Object, phase: str) -> None:
-        metadata = pod["metadata"]
+        """No two start in the same second: who of two as important pods has run for longer is never a tie."""
+        metadata, status = pod["metadata"], {"phase": phase}
+        if phase == "Running":
+            self._started += 1
+            status["startTime"] = (START + timedelta(seconds=self._started)).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._store.patch(
-            PODS, metadata["namespace"], metadata["name"], {"status": {"phase": phase}}, "merge", subresource="status"
+            PODS, metadata["namespace"], metadata["name"], {"status": status}, "merge", subresource="status"
         )
 
     # --- small things ------------------------------------------------------------------------------------------------
@@ -383,6 +407,14 @@ class Actors:
     def _choose(self, bodies: Iterable[Object]) -> Object | None:
         listed = list(bodies)
         return self.random.choice(listed) if listed else None
+
+    def _choose_node(self) -> Object | None:
+        """A node, and rather one that a pod was given and is not bound to yet."""
+        nodes, held = self._nodes(), self._held()
+        hot = [node for node in nodes if node["metadata"]["name"] in held]
+        node = self._choose(hot if hot and self.random.random() < 0.5 else nodes)
+        self._struck = node in hot
+        return node
 
     def _pick(self, pods: Iterable[Object]) -> Object | None:
         """One of these, and rather one that is being bound."""

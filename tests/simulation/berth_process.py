@@ -41,8 +41,9 @@ class BerthProcess:
             store,
             weather,
             lambda *said: self.overseer.on_bind(*said),
-            lambda *said: self.overseer.on_delete(*said),
+            lambda *said: self.overseer.pushing.on_delete(*said),
             lambda *said: self.overseer.on_answer(*said),
+            trace.note,
         )
         self.extender = SimExtender(store, weather, lambda *said: self.overseer._check_landed(*said))
         options = Options(https_address="", seed=weather.random.getrandbits(32), standalone=True)
@@ -50,12 +51,15 @@ class BerthProcess:
         of_process[self.process] = Reservations(weather, trace.violate)
         self._loop = loop
         self._trace = trace
+        self._weather = weather
         self._make_watchers = lambda: {
-            resource.kind: Watcher(loop, store, weather, resource, self._hand_over) for resource in RESOURCES
+            resource.kind: Watcher(loop, store, weather, resource, self._hand_over, trace.note)
+            for resource in RESOURCES
         }
         self.watchers = self._make_watchers()
         self._tasks: list[asyncio.Task[None]] = []
         self._first_version = 0
+        self._heard = (0, "")  # the greatest version, and of which kind
         self.overseer = Overseer(
             self.name,
             self.runtime,
@@ -86,7 +90,15 @@ class BerthProcess:
         ]
 
     def _hand_over(self, kind: str, type_: str | None, body: Mapping[str, Any]) -> None:
+        self._count_order(kind, type_, int(body["metadata"]["resourceVersion"]))
         self.runtime.on_event(kind, type_, body)
+
+    def _count_order(self, kind: str, type_: str | None, version: int) -> None:
+        newest, of_kind = self._heard
+        if type_ is not None and version < newest and not self._weather.calm:
+            whose = "its kind" if kind == of_kind else "another kind"
+            self._weather.counts[f"event behind a later one of {whose}"] += 1
+        self._heard = max(self._heard, (version, kind))
 
     def watch_again(self) -> None:
         """kopf's operator has ended and is started again, in the same process."""
@@ -99,9 +111,10 @@ class BerthProcess:
         self.watchers = self._make_watchers()
         self._watch()
 
-    def relist(self) -> None:
-        for watcher in self.watchers.values():
-            watcher.expire()
+    def deafen(self, kind: str, seconds: float) -> None:
+        """A watch stays open and says nothing: what happens meanwhile is never told."""
+        self._trace.note(f"{self.name} hears nothing of {kind}s for {seconds:g} s")
+        self.watchers[kind].deafen(seconds)
 
     def kill(self) -> None:
         """At whichever await it is."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from berth.model import KINDS, Pod, object_key
 from berth.policy.records import Policy
@@ -22,8 +23,20 @@ MOST_ATTEMPTS = 8  # of one pod in a minute in which nothing happens
 MOST_REQUESTS = 60
 
 
-def check_settled(store: RecordingStore, overseer: Overseer, trace: Trace) -> None:
-    """Every pod that fits is bound, and every other says why."""
+def is_informed(store: RecordingStore, overseer: Overseer) -> bool:
+    """Whether everything there is has been told, and nothing else."""
+    for kind in KINDS:
+        resource = store.find(kind.group, kind.version, kind.plural)
+        bodies = store.list(resource).items if resource is not None else []
+        there = {body["metadata"]["uid"]: body["metadata"]["resourceVersion"] for body in bodies}
+        told = overseer.knowledge.objects.get(kind.name, {})
+        if there != {uid: body["metadata"]["resourceVersion"] for uid, body in told.items()}:
+            return False
+    return True
+
+
+def check_settled(store: RecordingStore, overseer: Overseer, trace: Trace, *, flushed: bool = True) -> None:
+    """Every pod that fits is bound, and every other says why; before the flush, but for those that a plugin refused."""
     world = _world(store)
     for body in store.list(PODS).items:
         if body["spec"].get("nodeName") or body["status"].get("phase") in FINISHED:
@@ -35,10 +48,20 @@ def check_settled(store: RecordingStore, overseer: Overseer, trace: Trace) -> No
         if body["spec"].get("schedulingGates"):
             continue
         _, _, found = _fitting(store, overseer, world, body)
-        if found:
+        if found and (flushed or not overseer.was_refused_by_usher(uid)):
             trace.violate("10 liveness", f"{key} is not bound, and fits on {found}", key, uid)
+        _check_nomination(overseer, body, trace)
         if condition is None or condition["status"] != "False" or not condition.get("message"):
             trace.violate("11 reasons", f"{key} is not bound and does not say why: {condition}", key, uid)
+
+
+def _check_nomination(overseer: Overseer, body: dict[str, Any], trace: Trace) -> None:
+    """What we decided of the node that a pod waits for is written, unless it is just being written."""
+    uid, key = body["metadata"]["uid"], object_key(body)
+    written = body["status"].get("nominatedNodeName") or ""
+    ours = overseer.runtime._cache.state._nominated_to.get(uid, "")
+    if written != ours and uid not in overseer.runtime._cluster._conditions._nominations:
+        trace.violate("7 columns", f"{key} waits for {ours!r}, and its status says {written!r}", key, uid, ours)
 
 
 def pushers(store: RecordingStore, overseer: Overseer) -> dict[str, tuple[str, frozenset[str]]]:
@@ -146,10 +169,24 @@ def check_empty(berth: BerthProcess, trace: Trace) -> None:
         "nominations decided": cache._pods._nominations,
         "reservations": of_process[berth.process].open,
         "echoes missing": scheduler._echoes._missing,
+        "pods under budgets": _remembered_by_budgets(berth),
     }
     for what, there in left.items():
         if len(there):
             trace.violate("15 memory", f"{what} holds {len(there)} after every pod is gone: {str(there)[:300]}")
+
+
+def _remembered_by_budgets(berth: BerthProcess) -> list[str]:
+    """As whoever preempts next finds it."""
+    state = berth.runtime._cache.state
+    disruptions = berth.runtime._scheduler._preempting._evicting.disruptions
+    kept = [disruptions._budgets] if disruptions._budgets is not None else []
+    kept += [
+        active.preemption._budgets_of(state)
+        for active in berth.runtime._book.in_force()
+        if active.preemption is not None
+    ]
+    return [uid for budgets in kept for uid in budgets._known]
 
 
 def check_tasks(berth: BerthProcess, trace: Trace) -> None:

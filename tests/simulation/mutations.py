@@ -13,27 +13,35 @@ from typing import Any
 
 from berth.cluster import binder as cluster_binder
 from berth.cluster.conditions import Conditions
+from berth.engine.budgets import Budgets
+from berth.engine.guests import Guests
 from berth.engine.plugins import taint_toleration
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
+from berth.engine.ports import PortIndex
 from berth.engine.table import NodeTable
 from berth.engine.victims import VictimSearch
 from berth.model import Pod
 from berth.policy.shelf import Shelf
 from berth.scheduler import cache as cache_module
+from berth.scheduler import pods as pods_module
 from berth.scheduler.binding import Binder
 from berth.scheduler.cache import Cache
 from berth.scheduler.change_log import ChangeLog
 from berth.scheduler.changes import UNCHANGED
 from berth.scheduler.course import Course
 from berth.scheduler.cycle import Cycle
+from berth.scheduler.disruptions import Disruptions
+from berth.scheduler.echoes import Echoes
 from berth.scheduler.evicting import Evicting
 from berth.scheduler.intake import Intake
+from berth.scheduler.nominating import Nominator
 from berth.scheduler.nominations import Nominations
 from berth.scheduler.parked import Parked
 from berth.scheduler.pods import PodStates
 from berth.scheduler.preempting import Preempting
 from berth.scheduler.queue import Part, Queue
 from berth.scheduler.reporting import Reporter
+from berth.scheduler.stages import Stages
 from berth.scheduler.versions import Register
 
 
@@ -64,6 +72,17 @@ def instead(owner: Any, name: str) -> Callable[[Callable[..., Any]], None]:
         setattr(owner, name, lambda *args, **kwargs: changed(shipped, *args, **kwargs))
 
     return put
+
+
+class Without:
+    """An object of which one method does nothing."""
+
+    def __init__(self, shipped: Any, name: str) -> None:
+        self._shipped = shipped
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return (lambda *_, **__: None) if name == self._name else getattr(self._shipped, name)
 
 
 # --- 1 room ----------------------------------------------------------------------------------------------------------
@@ -213,11 +232,16 @@ def confirm_by_the_watch_is_dropped() -> None:
 
 @mutation("6 assumptions")
 def an_assumption_expires() -> None:
-    from berth.scheduler.echoes import Echoes
-
     @instead(Echoes, "_settle")
     def changed(_: Any, self: Any, uid: str, held: Any, body: Any) -> None:
         self._intake.give_back(uid)
+
+
+@mutation("6 assumptions")
+def a_late_echo_is_never_read() -> None:
+    @instead(Echoes, "_late")
+    def changed(_: Any, self: Any) -> list[str]:
+        return []
 
 
 # --- 7 columns -------------------------------------------------------------------------------------------------------
@@ -240,6 +264,42 @@ def pods_of_a_node_that_is_replaced_are_forgotten() -> None:
         for uid in list(self.pods_on(name)):
             self.remove_pod(uid)
         return shipped(self, name)
+
+
+@mutation("7 columns")
+def a_nomination_is_never_written() -> None:
+    @instead(Nominator, "nominate")
+    def changed(shipped: Any, self: Any, pod: Pod, node_name: str) -> None:
+        cluster, self._cluster = self._cluster, Without(self._cluster, "nominate")
+        try:
+            shipped(self, pod, node_name)
+        finally:
+            self._cluster = cluster
+
+
+@mutation("7 columns")
+def labels_of_a_placed_pod_stay_as_they_were() -> None:
+    shipped = pods_module.takes_the_same_room
+    pods_module.takes_the_same_room = lambda old, new: shipped(old, replace(new, labels=old.labels))
+
+
+@mutation("7 columns")
+def ports_are_kept_when_a_pod_leaves() -> None:
+    @instead(PortIndex, "discard")
+    def changed(_: Any, self: Any, port: Any, row: int) -> None:
+        """It stays taken."""
+
+
+@mutation("7 columns")
+def room_stays_promised() -> None:
+    @instead(Guests, "remove")
+    def changed(shipped: Any, self: Any, uid: str) -> None:
+        slot = self._slot_of.get(uid)
+        row, usage = (self._row[slot], self._usage[:, slot].copy()) if slot is not None else (-1, 0)
+        shipped(self, uid)
+        if slot is not None and len(self._free) > 1:
+            self._free.remove(slot)
+            self._row[slot], self._usage[:, slot] = row, usage
 
 
 # --- 8 victims -------------------------------------------------------------------------------------------------------
@@ -276,6 +336,34 @@ def the_nomination_is_late() -> None:
     def changed(shipped: Any, self: Any, pod: Pod) -> str:
         decision = self._decisions.get(pod.uid)
         return shipped(self, pod) if decision is None or decision.version is not None else pod.nominated_node_name
+
+
+@mutation("8 victims")
+def own_evictions_do_not_count_against_budgets() -> None:
+    @instead(Disruptions, "begin")
+    def changed(_: Any, self: Any, pod: Pod, node_name: str) -> None:
+        """Until the status says so."""
+
+
+@mutation("8 victims")
+def budgets_are_not_asked() -> None:
+    @instead(Budgets, "_counting")
+    def changed(_: Any, self: Any, pod: Pod) -> tuple[int, ...]:
+        return ()
+
+
+@mutation("8 victims")
+def pods_that_wait_for_a_permit_are_deleted() -> None:
+    @instead(Stages, "give_up")
+    def changed(_: Any, self: Any, uid: str, reason: str = "") -> bool:
+        return False
+
+
+@mutation("8 victims")
+def less_important_pods_go_on_waiting_for_the_node() -> None:
+    @instead(Nominator, "take_over")
+    def changed(_: Any, self: Any, pod: Pod, node_name: str) -> None:
+        """They do not know."""
 
 
 # --- 9 generation ----------------------------------------------------------------------------------------------------
@@ -327,6 +415,13 @@ def a_pod_that_was_changed_is_not_woken() -> None:
             item.pod = pod
         else:
             shipped(self, item, pod)
+
+
+@mutation("10 liveness")
+def what_happens_while_a_pod_waits_for_its_permit_is_missed() -> None:
+    @instead(Queue, "recall")
+    def changed(_: Any, self: Any, item: Any, wakes_on: Any) -> None:
+        self.write_off(item.uid)
 
 
 # --- 11 reasons ------------------------------------------------------------------------------------------------------
@@ -412,6 +507,15 @@ def what_was_reserved_is_kept_when_the_bind_fails() -> None:
             shipped(self, bound=bound)
 
 
+@mutation("16 stages")
+def what_was_reserved_is_undone_in_the_order_in_which_it_was_made() -> None:
+    @instead(Course, "end")
+    def changed(shipped: Any, self: Any, *, bound: bool) -> None:
+        if not bound:
+            self._plugins = tuple(reversed(self._plugins))
+        shipped(self, bound=bound)
+
+
 # --- 15 memory -------------------------------------------------------------------------------------------------------
 
 
@@ -421,6 +525,13 @@ def the_index_by_namespace_is_never_cleared() -> None:
     def changed(shipped: Any, self: Any, item: Any, order: Any) -> None:
         shipped(self, item, order)
         self._by_namespace.setdefault(f"{item.pod.namespace} ", {})[item.uid] = item
+
+
+@mutation("15 memory")
+def pods_under_budgets_are_remembered() -> None:
+    @instead(Budgets, "forget_gone")
+    def changed(_: Any, self: Any) -> None:
+        """All of them."""
 
 
 @mutation("15 memory")

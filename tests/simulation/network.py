@@ -76,6 +76,7 @@ class SimApi(Api):
         on_bind: Callable[[str, Request], None],
         on_delete: Callable[[str, Request, str], None],
         on_answer: Callable[[Request, ApiError | None], None],
+        note: Callable[..., None] = lambda *_: None,
     ) -> None:
         self._loop = loop
         self._store = store
@@ -83,6 +84,7 @@ class SimApi(Api):
         self._on_bind = on_bind
         self._on_delete = on_delete
         self._on_answer = on_answer
+        self._note = note
         self._reachable = True
         self._answered_seconds = None
         self.on_return: Callable[[], None] = lambda: None
@@ -121,6 +123,7 @@ class SimApi(Api):
             self._on_bind("sent", request)
         elif method == "DELETE":
             self._on_delete("sent", request, ((body or {}).get("preconditions") or {}).get("uid", ""))
+        self._tell(request)
         self._send(request)
         silence = Unreachable(f"{method} {path}: no answer within {timeout_seconds:g} s")
         limit = self._loop.call_later(timeout_seconds, request.answer_with, silence, context=self._loop.outside)
@@ -139,6 +142,14 @@ class SimApi(Api):
         self._on_answer(request, None)
         self._note_reachable(True)
         return answer
+
+    def _tell(self, request: Request) -> None:
+        """What is done to a request about one pod; for binds and deletes others say it."""
+        parts = request.path.split("/")
+        fault = request.fault or ("the API server is away" if self._loop.time() < self._weather.outage_until else "")
+        if fault and len(parts) >= 7 and parts[5] == "pods" and not request.is_bind and request.method != "DELETE":
+            key = f"{parts[4]}/{parts[6]}"
+            self._note(f"{request.method} {key} {' '.join(parts[7:])}: {fault}", key)
 
     def _send(self, request: Request) -> None:
         weather = self._weather

@@ -13,23 +13,27 @@ from typing import Any
 import orjson
 
 from berth.cluster.errors import ApiError
+from berth.engine.events import Change, Event
 from berth.engine.pipeline import Diagnosis
 from berth.model import Pod, object_key, parse_pod
 from berth.runtime import Runtime
 from berth.scheduler.cache import Cache
 from berth.scheduler.queue import Part
 from berth.sim.resources import PODS
-from reference.engine import feasible, refusal, take_survey
+from reference.engine import feasible
 from reference.profile import Profile
+from simulation.columns import differences
 from simulation.knowledge import Body, Knowledge, Nomination, Parser
 from simulation.network import Request
 from simulation.policies import allows, reference_profile
+from simulation.pushing import Pushing
 from simulation.recording import RecordingStore
 from simulation.trace import Trace
 
 TOLERANCE_SECONDS = 1e-6
 REFUSALS_A_CHECK = 3  # there are ten times as many as placements
 PENDING = "pending"
+ECHO_SECONDS = 45.0  # 30 until it is late, 5 until it is looked for, and some for an answer
 
 
 class Overseer:
@@ -68,12 +72,15 @@ class Overseer:
         self._open: dict[str, str] = {}  # assumptions by UID: the node
         self._decided: dict[str, str] = {}
         self._acknowledged: set[str] = set()
+        self._owed: dict[str, float] = {}  # binds that the watch has not shown: when the API server said yes
         self._under_way: set[str] = set()
         self._unsure: dict[str, str] = {}  # by UID: the key of a pod that may be bound, since a bind of it was sent
         self._not_before: dict[str, float] = {}
-        self._victims: dict[str, dict[str, str]] = {}  # by UID: the UIDs that it has to go for, and the node of each
+        self._lent: dict[str, set[Event]] = {}  # UIDs that wait for a permit: what has happened meanwhile
+        self._recalled: set[str] = set()  # of those, who has missed something that may help
         self._deciding: Any = None
         self._profiles: dict[int, tuple[Any, Profile]] = {}
+        self.pushing = Pushing(name, runtime, self.knowledge, trace, self._newest, self._profile)
         self._stand_between()
 
     def _stand_between(self) -> None:
@@ -83,13 +90,20 @@ class Overseer:
         _around(intake, "remove", self._before_remove)
         _around(intake, "assume", self._before_assume, self._after_assume)
         _around(cache, "forget", self._before_forget)
-        _around(cache, "confirm", self._acknowledged.add)
+        _around(cache, "confirm", self._before_confirm)
         _around(queue, "_enter", self._before_enter)
         _around(queue, "_leave", lambda item: self._touch(item.uid))
         _around(queue, "remove", lambda uid: self._not_before.pop(uid, None))
         _around(queue, "_start_over", lambda *_: self._not_before.clear())  # under other policies
         _around(self._scheduler._cycle, "_reject", self._before_reject)
-        _around(self._scheduler._preempting, "_preempt", self._before_preempt)
+        preempting = self._scheduler._preempting
+        _around(preempting, "_preempt", self._before_preempt, self.pushing.after_preempt)
+        _around(preempting._evicting, "_end", _nothing, self.pushing.after_end)
+        _around(queue, "lend", self._before_lend)
+        _around(queue, "write_off", lambda uid: self._lent.pop(uid, None))
+        _around(queue, "recall", self._before_recall)
+        _around(queue, "park_again", _nothing, self._after_park_again)
+        _around(queue._log, "note", self._before_note)
         _around(queue, "fail", self._before_fail)
         _around(queue, "retry", self._before_retry)
         _around(cache, "nominate", _nothing, self._after_nominate)
@@ -205,6 +219,7 @@ class Overseer:
                     self._unsure[uid],
                 )
         self._forgotten.add(uid)
+        self._owed.pop(uid, None)
         self.knowledge.assumed.pop(uid, None)
         self._touch(uid)
 
@@ -219,60 +234,13 @@ class Overseer:
         if ours is not None and ours.number == number:
             ours.version = int(version)
 
-    # --- whom it pushes out ------------------------------------------------------------------------------------------
-
-    def _before_preempt(self, item: Any, pod: Pod, active: Any, _: object, nomination: Any) -> None:
-        """Invariant 8, on what was known at this moment; and the nomination counts from now on."""
-        preemptor, node = self._newest(pod), nomination.node
-        victims = [self._newest(victim) for victim in nomination.victims]
-        names = ", ".join(victim.key for victim in victims)
-        self._trace.note(
-            f"{self.name} pushes {names} out of {node} for {pod.key}",
-            pod.key,
-            pod.uid,
-            node,
-            *(victim.key for victim in victims),
-        )
-        for victim in victims:
-            if victim.priority >= preemptor.priority:
-                self._trace.violate("8 victims", f"{victim.key} is as important as {pod.key}", pod.key, victim.key)
-            self._victims.setdefault(victim.uid, {})[pod.uid] = node
-        self._check_not_for_nothing(preemptor, node, victims)
+    def _before_preempt(self, item: Any, pod: Pod, *rest: Any) -> None:
+        self.pushing.before_preempt(item, pod, *rest)
         self._touch(pod.uid)
-        if self.knowledge.nominated_to(preemptor) != node:
-            self.knowledge.nominations[pod.uid] = Nomination(-1, node)
 
-    def _check_not_for_nothing(self, pod: Pod, node: str, victims: list[Pod]) -> None:
-        """With all victims gone the pod fits; with one of them still there it does not."""
-        world = self.knowledge.world(without=pod.uid)
-        asked = take_survey(world, self._profile(), pod).asked
-        target = world.nodes[node]
-        emptied = world.without_pods(victims)
-        if refusal(emptied, asked, pod, target) is not None:
-            why = refusal(emptied, asked, pod, target)
-            self._trace.violate(
-                "8 victims", f"{pod.key} does not fit on {node} without its victims: {why}", pod.key, node
-            )
-        for victim in victims:
-            if refusal(emptied.with_pods([victim], node), asked, pod, target) is None:
-                self._trace.violate("8 victims", f"{victim.key} need not go for {pod.key}", pod.key, victim.key, node)
-
-    def on_delete(self, moment: str, request: Request, uid: str) -> None:
-        """A pod is deleted: one that was chosen, for a pod that still waits for the node."""
-        *_, namespace, _, name = request.path.split("/")
-        key = f"{namespace}/{name}"
-        self._trace.note(f"{self.name} delete of {key} ({uid[:8]}): {moment} {request.fault}", key, uid)
-        if uid not in self._victims:
-            self._trace.violate("8 victims", f"{key} ({uid[:8]}) is deleted, and was never chosen", key, uid)
-        elif moment == "sent" and not any(self._waits_for(*wait) for wait in self._victims[uid].items()):
-            self._trace.violate(
-                "8 victims", f"{key} is deleted, and nobody waits for its room", key, *self._victims[uid]
-            )
-
-    def _waits_for(self, uid: str, node: str) -> bool:
-        body = self.knowledge.pod(uid)
-        pod = None if body is None else self.knowledge.parse("Pod", body)
-        return isinstance(pod, Pod) and self.knowledge.wanted(uid) and self.knowledge.nominated_to(pod) == node
+    def _before_confirm(self, uid: str) -> None:
+        self._acknowledged.add(uid)
+        self._owed[uid] = self._now()
 
     # --- where it puts pods ------------------------------------------------------------------------------------------
 
@@ -328,6 +296,29 @@ class Overseer:
             seconds = min(2 * seconds, pace.longest_backoff_seconds)
         self._not_before[uid] = self._now() + seconds
 
+    # --- who waits for a permit --------------------------------------------------------------------------------------
+
+    def _before_lend(self, item: Any) -> None:
+        self._lent[item.uid] = set()
+
+    def _before_note(self, change: Change) -> None:
+        """For everybody but the pod whose own room it is about."""
+        uid = getattr(change.new or change.old, "uid", None)
+        for waiting, events in self._lent.items():
+            if waiting != uid:
+                events |= change.events
+
+    def _before_recall(self, item: Any, wakes_on: frozenset[Event]) -> None:
+        if self._lent.get(item.uid, set()) & (wakes_on | {Event.POLICY}):
+            self._recalled.add(item.uid)
+
+    def _after_park_again(self, _: object, item: Any, *__: object) -> None:
+        """Invariant 10: what happened while it waited for its permit counts when it is refused."""
+        if item.uid in self._recalled and self._queue.part_of(item.uid) is Part.UNSCHEDULABLE:
+            said = f"{item.pod.key} is parked, and what may help has happened while it waited for its permit"
+            self._trace.violate("10 liveness", said, item.pod.key, item.uid)
+        self._recalled.discard(item.uid)
+
     # --- what it writes ----------------------------------------------------------------------------------------------
 
     def on_bind(self, moment: str, request: Request) -> None:
@@ -344,13 +335,17 @@ class Overseer:
     def _check_sent(self, key: str, uid: str, node: str, request: Request) -> None:
         if not uid:
             return  # whom it binds shows when it lands
-        if uid in self._acknowledged:
+        if uid in self._acknowledged and self._exists(key, uid):
             self._trace.violate("2 once", f"{key} is bound again after the API server had said yes", key, uid)
         if uid in self._under_way:
             self._trace.violate("2 once", f"{key} is bound while a bind of it is under way", key, uid)
         self._under_way.add(uid)
         self._unsure[uid] = key
         request.answer.add_done_callback(lambda _: self._under_way.discard(uid))
+
+    def _exists(self, key: str, uid: str) -> bool:
+        """A pod that was bound and is gone, which only a read has shown, is tried again until the watch says so."""
+        return any(object_key(body) == key and body["metadata"]["uid"] == uid for body in self._store.list(PODS).items)
 
     def on_answer(self, request: Request, error: ApiError | None) -> None:
         """A refused bind has bound nothing, and a pod that was read is known to be bound or not."""
@@ -487,21 +482,31 @@ class Overseer:
         for uid, (_, node) in self.knowledge.assumed.items():
             body = self.knowledge.pod(uid)
             fresh.assume(parse_pod(body), node) if body else None
-        ours, true = self._cache.state, fresh.state
-        names = {node.name for node in true.table.nodes()}
-        if {node.name for node in ours.table.nodes()} != names:
-            self._trace.violate("7 columns", "the table has other nodes than were told")
-        for name in sorted(names):
-            if set(ours.table.pods_on(name)) != set(true.table.pods_on(name)):
-                self._trace.violate("7 columns", f"other pods on {name} than were told", name)
-            if sums(ours.table, name) != sums(true.table, name):
-                told = f"{sums(ours.table, name)}, a rebuild {sums(true.table, name)}"
-                self._trace.violate("7 columns", f"{name}: the sums are {told}", name)
+        for uid, decided in self.knowledge.nominations.items():
+            if uid in fresh.pending and fresh.pending[uid].nominated_node_name != decided.node:
+                fresh.nominate(uid, self.knowledge.nominated_to(fresh.pending[uid]))
+        for what, ours, true in differences(self._cache.state, fresh.state):
+            self._trace.violate("7 columns", f"{what}: it has {ours}, and a rebuild {true}", what.split()[0])
+
+    def check_echoes(self, calm_since: float) -> None:
+        """Invariant 6, in calm weather: a bind whose echo the watch owes us is looked up."""
+        for uid in self._open:
+            seconds = self._now() - max(calm_since, self._owed.get(uid, self._now()))
+            if seconds > ECHO_SECONDS:
+                said = f"{uid} has been bound for {seconds:.0f} s, and nobody looks why it does not show"
+                self._trace.violate("6 assumptions", said, uid)
+
+    def was_refused_by_usher(self, uid: str) -> bool:
+        """Whether the pod is parked because a plugin would not have it, which may change its mind at any time."""
+        item = self._queue._items.get(uid)
+        return item is not None and any(name.endswith("usher") for name in item.blamed)
 
     def check_parked(self) -> None:
         """Invariant 10, all the time: who is parked fits nowhere, on what is known; else a change has been missed."""
         world = self.knowledge.world()
         for item in list(self._queue._unschedulable):
+            if self.was_refused_by_usher(item.uid):
+                continue
             pod = self._newest(item.pod)
             active = self._intake.policy_for(pod)
             if active is None or active.policy.extenders:

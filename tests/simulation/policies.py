@@ -57,7 +57,7 @@ def draw_policy(random: Random, name: str, *, extended: bool, scheduler_name: st
     if random.random() < 0.4:
         chosen = random.choice(list(RULES))
         spec["predicates"] = [{"name": "own-rule", "expression": chosen, "message": "the rule says no"}]
-    if random.random() < 0.25:
+    if random.random() < 0.4:
         ushers = [{"name": name, "plugin": usher.NAME} for name in ("first-usher", "second-usher")]
         spec["predicates"] = [*spec.get("predicates", ()), *ushers]
     if extended and random.random() < 0.6:

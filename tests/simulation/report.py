@@ -20,6 +20,7 @@ class Totals:
         self.virtual_seconds = 0.0
         self.faults: Counter[str] = Counter()
         self.acts: Counter[str] = Counter()
+        self.checks: Counter[str] = Counter()
 
     def add(self, result: Result) -> None:
         self.seeds += 1
@@ -30,6 +31,7 @@ class Totals:
         self.virtual_seconds += result.virtual_seconds
         self.faults += result.faults
         self.acts += result.acts
+        self.checks += result.checks
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -41,6 +43,7 @@ class Totals:
             "virtual_seconds": self.virtual_seconds,
             "faults": dict(self.faults),
             "acts": dict(self.acts),
+            "checks": dict(self.checks),
         }
 
 
@@ -50,7 +53,8 @@ def table(totals: Totals, seconds: float) -> str:
         f"{totals.attempts:,} attempts, "
         f"{totals.steps:,} steps, {totals.virtual_seconds / 3600:.1f} hours of virtual time"
     )
-    return "\n".join([head, "", "injected", *_rows(totals.faults), "", "done by others", *_rows(totals.acts)])
+    parts = {"injected": totals.faults, "done by others": totals.acts, "looked at": totals.checks}
+    return "\n".join([head, *(line for name, counts in parts.items() for line in ("", name, *_rows(counts)))])
 
 
 def _rows(counts: Counter[str]) -> list[str]:

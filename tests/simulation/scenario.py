@@ -1,7 +1,8 @@
 """One seed, from its first object to its last check.
 
 storm      faults, acts, kills; after every step the invariants of the moment hold
-calm       no more faults and acts: every pod that fits is bound soon, every other says why, nothing goes on turning
+calm       no more faults and acts: what was never told is found out, every pod that fits is bound soon, every other
+           says why, nothing goes on turning
 emptiness  every pod is deleted: nothing is left of them
 end        it is stopped in order, and leaves no task behind
 """
@@ -36,7 +37,9 @@ from simulation.weather import Weather
 
 STORM_SECONDS = (30.0, 100.0)
 TROUBLE_SECONDS = 20.0  # on average, between two that hit Berth as a whole
+INFORMED_SECONDS = 600.0  # until the regular comparison has found what was never told
 CALM_SECONDS = 100.0  # until everything that fits is bound; less than the flush, which would hide a pod that was lost
+LOOK_SECONDS = 10.0
 LOOKS = 0.08  # at everything that is kept, for each act
 FLUSH_SECONDS = 330.0
 WATCH_SECONDS = 60.0  # in which nothing may go on turning
@@ -54,6 +57,7 @@ class Result:
     digest: str = ""
     faults: Counter[str] = field(default_factory=Counter)
     acts: Counter[str] = field(default_factory=Counter)
+    checks: Counter[str] = field(default_factory=Counter)
     steps: int = 0
     decisions: int = 0
     attempts: int = 0
@@ -72,7 +76,7 @@ class Scenario:
         self.weather = Weather(seed)
         self.clock = VirtualClock(self.loop)
         self.store = RecordingStore(self.clock.wall, seed, self.trace)
-        self.actors = Actors(seed, self.store, self._under_way)
+        self.actors = Actors(seed, self.store, self._under_way, self._held)
         self.counts: Counter[str] = Counter()
         self._parse = Parser()
         self._bound: dict[str, tuple[str, int]] = {}
@@ -86,6 +90,10 @@ class Scenario:
     def _under_way(self) -> list[str]:
         paths = [request.path.split("/") for request in self.berth.api.under_way if request.is_bind]
         return [f"{path[4]}/{path[6]}" for path in paths] if self.berths else []
+
+    def _held(self) -> set[str]:
+        assumed = self.berth.runtime._cache.assumed() if self.berths else {}
+        return {assumption.node_name for assumption in assumed.values()}
 
     # --- the run -----------------------------------------------------------------------------------------------------
 
@@ -107,6 +115,7 @@ class Scenario:
                 result.decisions = sum(berth.overseer.decisions for berth in self.berths)
                 result.attempts = sum(berth.overseer.attempts.total() for berth in self.berths)
                 result.faults, result.acts = self.counts + self.weather.counts, self.actors.counts
+                result.checks = sum((berth.overseer.pushing.counts for berth in self.berths), Counter())
                 self._clear_away()
         return result
 
@@ -147,7 +156,7 @@ class Scenario:
         keeping.cancel()
 
     def _troubles(self) -> list[Callable[[], Any]]:
-        return [self._kill, self._restart, self._freeze, self._outage, self._jump, self._watch_again]
+        return [self._kill, self._restart, self._freeze, self._outage, self._jump, self._watch_again, self._deafen]
 
     async def _keep_nodes(self) -> None:
         while True:
@@ -191,12 +200,18 @@ class Scenario:
 
     async def _jump(self) -> None:
         self.counts["clock jump"] += 1
-        self.berth.clock.jump(self.random.choice((-3600.0, -5.0, 5.0, 3600.0)))
+        seconds = self.random.choice((-3600.0, -5.0, 5.0, 3600.0))
+        self.trace.note(f"the clock of {self.berth.name} jumps by {seconds:g} s")
+        self.berth.clock.jump(seconds)
 
     async def _watch_again(self) -> None:
         self.counts["watching restarts"] += 1
         if not self.berth.process.is_paused:
             self.berth.watch_again()
+
+    async def _deafen(self) -> None:
+        self.counts["watch falls silent"] += 1
+        self.berth.deafen(self.random.choice(("Pod", "Pod", "Node")), self.random.choice((5.0, 20.0, 60.0, 150.0)))
 
     # --- calm --------------------------------------------------------------------------------------------------------
 
@@ -205,15 +220,17 @@ class Scenario:
         self.weather.calm = True
         self.weather.outage_until = 0.0
         self._thaw(self.berth)
-        await asyncio.sleep(LATE_SECONDS[1])  # what is late arrives, or it would come behind the list
-        self.berth.relist()  # what was dropped for good is found by nothing else
         keeping = asyncio.ensure_future(self._keep_nodes())
+        await self._be_informed()
+        overseer = self.berth.overseer
         await asyncio.sleep(CALM_SECONDS)
-        endings.check_settled(self.store, self.berth.overseer, self.trace)
-        pushers = endings.pushers(self.store, self.berth.overseer)
-        if pushers:  # a pod that comes onto a node wakes nobody who could push it out: only the flush does
+        endings.check_settled(self.store, overseer, self.trace, flushed=False)
+        pushers = endings.pushers(self.store, overseer)
+        refused = any(overseer.was_refused_by_usher(item.uid) for item in overseer._queue.items())
+        if pushers or refused:  # a pod that comes onto a node wakes nobody who could push it out: only the flush does
             await asyncio.sleep(FLUSH_SECONDS)
-            endings.check_pushers(pushers, endings.pushers(self.store, self.berth.overseer), self.trace)
+            endings.check_pushers(pushers, endings.pushers(self.store, overseer), self.trace)
+            endings.check_settled(self.store, overseer, self.trace)
         before = endings.Turning.of(self.berth)
         await asyncio.sleep(WATCH_SECONDS)
         endings.check_rest(before, self.berth, self.trace)
@@ -221,6 +238,20 @@ class Scenario:
         self.berth.overseer.check_parked()
         self._raise()
         keeping.cancel()
+
+    async def _be_informed(self) -> None:
+        """What was late arrives, and what was dropped for good is found by the comparison alone."""
+        began = self.loop.time()
+        await asyncio.sleep(LATE_SECONDS[1])
+        while not endings.is_informed(self.store, self.berth.overseer):
+            await asyncio.sleep(LOOK_SECONDS)
+            passed = self.loop.time() - began
+            self.berth.overseer.check_parked()
+            self.berth.overseer.check_echoes(began)
+            if passed > INFORMED_SECONDS:
+                self.trace.violate("7 columns", f"{passed:.0f} s after the last fault it does not know everything")
+            self._raise()
+        self.trace.note(f"everything is known {self.loop.time() - began:.0f} s after the last fault")
 
     async def _emptiness(self) -> None:
         self.trace.note("--- every pod goes")

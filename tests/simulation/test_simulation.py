@@ -4,7 +4,7 @@ import pytest
 
 from simulation.report import Totals, explain, table
 from simulation.scenario import Result, run_seed
-from simulation.weather import EVENT_FAULTS, REQUEST_FAULTS, Weather
+from simulation.weather import EVENT_FAULTS, REQUEST_FAULTS, STAGE_FAULTS, WATCH_RATES, Weather
 
 SEEDS = range(6)
 
@@ -50,9 +50,9 @@ def test_the_counts_of_all_seeds_are_added_up() -> None:
     assert "create pod" in shown
 
 
-def test_over_some_seeds_every_fault_of_requests_and_events_happens() -> None:
+def test_over_some_seeds_every_kind_of_fault_happens() -> None:
     possible = set().union(*(Weather(seed).rates for seed in range(30)))
-    assert {*REQUEST_FAULTS, *EVENT_FAULTS} <= possible
+    assert {*REQUEST_FAULTS, *EVENT_FAULTS, *STAGE_FAULTS, *WATCH_RATES} <= possible
 
 
 def test_calm_weather_has_no_faults() -> None:

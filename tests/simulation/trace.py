@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 SHOWN = 40
+SHOWN_OF_ALL = 12  # lines that are about everything: kills, pauses, outages
 
 
 class Line(NamedTuple):
@@ -56,7 +57,12 @@ class Trace:
         return hashlib.sha256("\n".join(map(str, self._lines)).encode()).hexdigest()[:16]
 
     def about(self, subjects: Collection[str], count: int = SHOWN) -> list[str]:
-        """The last lines about any of these; the last lines of all where none is named."""
+        """The last lines about any of these, and what happened to everything meanwhile; the last lines of all where
+        none is named.
+        """
         wanted = set(subjects)
-        found = [line for line in self._lines if not wanted or wanted.intersection(line.subjects)]
-        return [str(line) for line in found[-count:]]
+        if not wanted:
+            return [str(line) for line in self._lines[-count:]]
+        shown = [number for number, line in enumerate(self._lines) if wanted.intersection(line.subjects)][-count:]
+        general = [number for number, line in enumerate(self._lines) if not line.subjects][-SHOWN_OF_ALL:]
+        return [str(self._lines[number]) for number in sorted({*shown, *general})]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from berth.cluster.listing import Resource
+from berth.model import object_key
 from berth.sim.errors import StatusError
 from berth.sim.history import Watch
 from berth.sim.loop import SeededLoop
@@ -23,19 +24,32 @@ from berth.sim.store import Page, Store
 from simulation.weather import Weather
 
 HandOver = Callable[[str, str | None, Mapping[str, Any]], None]
+Note = Callable[..., None]
 
 PAUSE_SECONDS = (0.25, 3.0)
 LATE_SECONDS = (0.2, 20.0)
+QUIET_SHARE = 0.3  # of the faults of watches, for kinds that decisions hang on less
 PAST_VERSIONS = 40
+
+
+def _nothing(*_: object) -> None:
+    """Nobody takes it down."""
 
 
 class Watcher:
     """Runs inside the process that it tells."""
 
     def __init__(
-        self, loop: SeededLoop, store: Store, weather: Weather, resource: Resource, hand_over: HandOver
+        self,
+        loop: SeededLoop,
+        store: Store,
+        weather: Weather,
+        resource: Resource,
+        hand_over: HandOver,
+        note: Note = _nothing,
     ) -> None:
         self._loop = loop
+        self._note = note
         self._store = store
         self._weather = weather
         self._kind = resource.kind
@@ -46,6 +60,8 @@ class Watcher:
         self._due: dict[str, float] = {}
         self._watch: Watch | None = None
         self._is_expired = False
+        self._deaf_until = 0.0
+        self._share = 1.0 if resource.kind in ("Pod", "Node") else QUIET_SHARE
         self._lists = 0
         self.first_version = 0
 
@@ -58,11 +74,9 @@ class Watcher:
                 await asyncio.sleep(self._weather.latency_seconds())
             self._is_expired = False
 
-    def expire(self) -> None:
-        """The connection ends, and the next one gets 410."""
-        self._is_expired = True
-        if self._watch is not None:
-            self._watch.close()
+    def deafen(self, seconds: float) -> None:
+        """The connection stays open, and says nothing for so long."""
+        self._deaf_until = self._loop.time() + seconds
 
     def close(self) -> None:
         """Nobody is told anything any more."""
@@ -88,14 +102,19 @@ class Watcher:
         resource = self._store.find(*self._find)
         if resource is None:
             return Page([], str(self._store.revision), "", None)
-        if self._lists and self._weather.happens("relist from the past"):
+        if self._lists and self._weather.happens("relist from the past", self._share):
             past = max(1, self._store.revision - self._weather.random.randint(1, PAST_VERSIONS))
             try:
-                return self._store.list(
+                page = self._store.list(
                     resource, field_selector=self._fields, resource_version=str(past), match="Exact"
                 )
             except StatusError:
                 pass  # that long ago is not remembered
+            else:
+                self._tell_of_watch(f"begins with a list of v{past}, {self._store.revision - past} changes ago")
+                if self._kind in ("Pod", "Node"):
+                    self._weather.counts[f"relist of {resource.plural} from the past"] += 1
+                return page
         return self._store.list(resource, field_selector=self._fields)
 
     # --- changes -----------------------------------------------------------------------------------------------------
@@ -108,7 +127,7 @@ class Watcher:
             self._is_expired = True
             return version
         watch = self._watch = self._store.watch(resource, field_selector=self._fields, resource_version=version)
-        lifetime = self._loop.call_later(self._weather.watch_lifetime_seconds(), watch.close)
+        lifetime = self._loop.call_later(self._weather.watch_lifetime_seconds(self._share), watch.close)
         try:
             async for type_, body in watch:
                 version = body["metadata"]["resourceVersion"]
@@ -117,20 +136,39 @@ class Watcher:
             lifetime.cancel()
             watch.close()
         if self._weather.happens("watch 410"):
+            self._tell_of_watch("gets 410")
             self._is_expired = True
         return version
 
     def _take(self, type_: str, body: Mapping[str, Any]) -> None:
+        if self._loop.time() < self._deaf_until:
+            self._weather.counts["event not heard"] += 1
+            self._tell(type_, body, "is not heard")
+            return
         if self._weather.happens("event dropped"):
+            self._tell(type_, body, "is dropped")
             return
         self._put(type_, body)
         if self._weather.happens("event doubled"):
+            self._tell(type_, body, "is doubled")
             self._loop.call_later(self._weather.between(0.0, 10.0), self._put, type_, body)
+
+    def _tell_of_watch(self, what: str) -> None:
+        """What befalls pods and nodes concerns everybody."""
+        plural = self._find[2]
+        self._note(f"the watch of {plural} {what}", *(() if self._kind in ("Pod", "Node") else (plural,)))
+
+    def _tell(self, type_: str | None, body: Mapping[str, Any], what: str) -> None:
+        metadata, key = body["metadata"], object_key(body)
+        said = f"{type_ or 'LISTED'} {self._kind} {key} v{metadata['resourceVersion']} {what}"
+        self._note(said, key, metadata["uid"])
 
     def _put(self, type_: str | None, body: Mapping[str, Any]) -> None:
         uid = body["metadata"]["uid"]
         late = self._weather.happens("event late")
         seconds = self._weather.between(*LATE_SECONDS) if late else self._weather.latency_seconds()
+        if late:
+            self._tell(type_, body, f"is {seconds:.1f} s late")
         due = max(self._due.get(uid, 0.0), self._loop.time() + seconds)
         self._due[uid] = due
         self._queues.setdefault(uid, deque()).append((type_, body))

@@ -21,10 +21,18 @@ REQUEST_FAULTS = (
     "slow request",
 )
 EVENT_FAULTS = ("event dropped", "event doubled", "event late")
-WATCH_FAULTS = ("watch cut", "watch 410", "relist from the past")
 EXTENDER_FAULTS = ("extender fails", "extender slow")
-STAGE_FAULTS = ("pre-bind fails", "pre-bind slow")
+STAGE_FAULTS = (
+    "reserve refused",
+    "permit refused",
+    "permit rejected later",
+    "permit waits shortly",
+    "pre-bind fails",
+    "pre-bind slow",
+)
 RATES = (0.01, 0.04, 0.15)
+STAGE_RATES = (0.05, 0.15, 0.4)
+WATCH_RATES = {"watch cut": 0.4, "watch 410": 0.5, "relist from the past": 0.6}
 LIKELIHOOD = 0.55  # of a kind of fault to be there at all
 WRITES = frozenset({"POST", "PATCH", "PUT", "DELETE"})
 
@@ -37,15 +45,18 @@ class Weather:
         self.calm = False
         self.outage_until = 0.0
         self.counts: Counter[str] = Counter()
-        kinds = (*REQUEST_FAULTS, *EVENT_FAULTS, *EXTENDER_FAULTS, *STAGE_FAULTS)
+        kinds = (*REQUEST_FAULTS, *EVENT_FAULTS, *EXTENDER_FAULTS)
         self.rates = {kind: self.random.choice(RATES) for kind in kinds if self.random.random() < LIKELIHOOD}
-        self.rates |= {kind: 0.3 for kind in WATCH_FAULTS if self.random.random() < LIKELIHOOD}
-        self.rates["permit waits"] = 0.3
+        self.rates |= {kind: rate for kind, rate in WATCH_RATES.items() if self.random.random() < LIKELIHOOD}
+        self.rates |= {
+            kind: self.random.choice(STAGE_RATES) for kind in STAGE_FAULTS if self.random.random() < LIKELIHOOD
+        }
+        self.rates["permit waits"] = 0.4
         self._latency_seconds = self.random.choice((0.002, 0.02, 0.2))
 
-    def happens(self, kind: str) -> bool:
-        """Whether this kind of fault happens now; counted if it does."""
-        rate = self.rates.get(kind, 0.0)
+    def happens(self, kind: str, share: float = 1.0) -> bool:
+        """Whether this kind of fault happens now, which has this share of its rate; counted if it does."""
+        rate = share * self.rates.get(kind, 0.0)
         if self.calm or not rate or self.random.random() >= rate:
             return False
         self.counts[kind] += 1
@@ -59,6 +70,8 @@ class Weather:
             if kind in ("cut after", "timeout, done") and method not in WRITES:
                 continue
             if self.happens(kind):
+                if is_bind and kind == "slow request":
+                    self.counts["slow bind"] += 1
                 return kind
         return ""
 
@@ -68,7 +81,7 @@ class Weather:
     def between(self, least: float, most: float) -> float:
         return self.random.uniform(least, most)
 
-    def watch_lifetime_seconds(self) -> float:
-        if self.happens("watch cut"):
+    def watch_lifetime_seconds(self, share: float = 1.0) -> float:
+        if self.happens("watch cut", share):
             return self.between(0.5, 12.0)
         return self.between(200.0, 400.0)
