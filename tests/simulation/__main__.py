@@ -4,6 +4,7 @@ python -m simulation --seeds 200              seeds 0 to 199, over all cores
 python -m simulation --seed 17                one seed; again and again the same
 python -m simulation --seed 17 --steps        ... with everything that happens, as it happens
 python -m simulation --mutations              each mutation of the shipped code has to be noticed
+python -m simulation --compare-hints          each seed with hints and without: the same pods have to be bound
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seeds: Sequence[int] = [options.seed]
     else:
         seeds = range(options.first, options.first + (options.seeds or 20))
-    if not options.compare_hints:
-        return _run(seeds, options)
-    with_hints = _run(seeds, options)
-    options.without_hints = True
-    return with_hints or _run(seeds, options)
+    if options.compare_hints:
+        from simulation.comparing import show_comparison
+
+        return show_comparison(seeds, options.jobs)
+    return _run(seeds, options)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -47,7 +48,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--steps", action="store_true", help="show everything that happens; with --seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes")
     parser.add_argument("--without-hints", action="store_true", help="wake parked pods by kinds of events alone")
-    parser.add_argument("--compare-hints", action="store_true", help="run every seed with and without hints")
+    parser.add_argument(
+        "--compare-hints", action="store_true", help="every seed with and without hints, fates compared"
+    )
     parser.add_argument("--keep-going", action="store_true", help="do not end at the first seed that fails")
     parser.add_argument("--mutations", action="store_true", help="check that mutations are noticed")
     parser.add_argument("--only", default="", help="the mutation of this name only")
