@@ -11,7 +11,8 @@ everything has come to rest:
               never had to mend anything but objects that were deleted while a watch began anew
     liveness  every pod that fits somewhere is bound, by the reference, and every other says why
     faults    nothing inside has failed
-    memory    what the operator holds on to for each pod is in the last third of the time what it was in the second
+    memory    what the operator holds on to does not grow but with the pods that there are, from the moment on at which
+              the memories that are bounded are full; in a small cluster they are given smaller bounds
     leftovers once every pod has gone, nothing remembers one
 
 Exit status 1 when one of these does not hold.
@@ -26,15 +27,18 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from statistics import fmean
 from types import CoroutineType, FunctionType, ModuleType
 from typing import Any
 
+from berth.cluster import conditions
 from berth.model import KINDS
 from berth.runtime import RESOURCES, Options, Runtime
+from berth.scheduler import versions
 from berth.scheduler.cache import Cache
 from berth.sim.errors import StatusError
 from berth.sim.loop import SeededLoop
@@ -65,8 +69,12 @@ LIFE_SECONDS = 600.0  # of a pod, on average
 EVENTS_KEPT_SECONDS = 600.0
 SAMPLE_SECONDS = 300.0
 REST_SECONDS = 420.0  # longer than the flush, and than what is late
-LEAST_SECONDS = 3600.0  # for a judgement on memory
-GROWTH = 1.10  # that memory for each pod may have: what is kept for kinds of pods comes and goes with policies
+WARM_SECONDS = 900.0  # within which bounded memories are to be full, and pods as many as there are going to be
+LEAST_SAMPLES = 6  # for a judgement on memory
+GROWTH = 1.10  # that memory may have: what is kept for kinds of pods comes and goes with policies
+PODS_AN_ARRIVAL = 2.0  # on average
+BOUNDS = {versions: "REMOVED_REMEMBERED", conditions: "REMEMBERED"}
+LEAST_BOUND = 256
 
 
 @dataclass
@@ -258,6 +266,16 @@ class Production:
     _seen: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Sample:
+    pods: float
+    kibibytes: float
+
+    @classmethod
+    def mean(cls, samples: Sequence[Sample]) -> Sample:
+        return cls(fmean(sample.pods for sample in samples), fmean(sample.kibibytes for sample in samples))
+
+
 class Soak:
     """One run."""
 
@@ -272,7 +290,7 @@ class Soak:
         self.weather.rates = LIGHT
         self.production = Production(self.loop, self.store, Random(f"production/{seed}"), nodes, arrivals)
         self.seconds = minutes * 60.0
-        self.memory: list[float] = []
+        self.memory: list[Sample] = []
         self.problems: list[str] = []
         api = SimApi(self.loop, self.store, self.weather, _nothing, _nothing, _nothing)
         self.runtime = Runtime(Options(https_address="", seed=seed, standalone=True), clock=clock, api=api)
@@ -284,7 +302,8 @@ class Soak:
         """What does not hold."""
         asyncio.set_event_loop(self.loop)
         self.loop.set_exception_handler(lambda _, context: self.problems.append(f"faults: {context}"))
-        self.loop.run_until_complete(self._play())
+        with bounded(int(self.production.arrivals * PODS_AN_ARRIVAL * WARM_SECONDS / 2)):
+            self.loop.run_until_complete(self._play())
         return self.problems
 
     async def _play(self) -> None:
@@ -311,21 +330,21 @@ class Soak:
         while self.loop.time() < self.seconds:
             await asyncio.sleep(min(SAMPLE_SECONDS, self.seconds - self.loop.time()))
             pods, held = len(self.production.pods), self._held_kibibytes()
-            self.memory.append(held / pods)
+            if self._is_warm():
+                self.memory.append(Sample(pods, held))
             made = self.runtime.statistics()["scheduler"]["attempts"]
             print(
                 f"{self.loop.time() / 60:5.0f} min  {time.monotonic() - began:5.0f} s real  {pods:6,} pods  "
-                f"{made.get('scheduled', 0):7,} placed  {held / 1024:6.1f} MiB held, {held / pods:5.2f} KiB a pod",
+                f"{made.get('scheduled', 0):7,} placed  {held / 1024:6.1f} MiB held, {held / pods:5.2f} KiB a pod"
+                f"{'' if self._is_warm() else '  (warming up)'}",
                 flush=True,
             )
-        if self.seconds < LEAST_SECONDS:
-            print(f"memory is not judged: what is kept for a while is full after {LEAST_SECONDS / 60:g} minutes only")
-            return
-        third = len(self.memory) // 3
-        middle, last = fmean(self.memory[third:-third]), fmean(self.memory[-third:])
-        print(f"memory: {middle:.2f} KiB a pod in the second third of the time, {last:.2f} in the last")
-        if last > middle * GROWTH:
-            self.problems.append("memory: it grows")
+        self.problems += judge_memory(self.memory)
+
+    def _is_warm(self) -> bool:
+        """Whether what is remembered of pods that are gone is as much as it is going to be."""
+        gone = self.runtime._cache._registers["Pod"]._removed
+        return len(gone) >= versions.REMOVED_REMEMBERED and self.loop.time() >= WARM_SECONDS
 
     def _held_kibibytes(self) -> float:
         return held_bytes(self.runtime, (Store, SeededLoop, SimApi)) / 1024
@@ -387,6 +406,34 @@ class Soak:
         table = cache.state.table.statistics()
         if any(table[name] for name in ("pods", "pod_groups", "carried_terms")):
             self.problems.append(f"leftovers: the table has {table} after every pod is gone")
+
+
+def judge_memory(samples: Sequence[Sample]) -> list[str]:
+    """Whether it grows from the first half of the time to the second, but with the pods."""
+    if len(samples) < LEAST_SAMPLES:
+        print(f"memory is not judged: that takes {LEAST_SAMPLES} looks at it once what is kept for a while is full")
+        return []
+    half = len(samples) // 2
+    before, after = Sample.mean(samples[:half]), Sample.mean(samples[half:])
+    print(
+        f"memory: {before.kibibytes / 1024:.1f} MiB with {before.pods:,.0f} pods in the first half of the time, "
+        f"{after.kibibytes / 1024:.1f} MiB with {after.pods:,.0f} in the second"
+    )
+    grows = after.kibibytes > before.kibibytes * max(1.0, after.pods / before.pods) * GROWTH
+    return ["memory: it grows"] if grows else []
+
+
+@contextmanager
+def bounded(most: int) -> Iterator[None]:
+    """Bounded memories keep this many at most, so that they are full before long in a small cluster as well."""
+    shipped = {module: getattr(module, name) for module, name in BOUNDS.items()}
+    for module, name in BOUNDS.items():
+        setattr(module, name, min(shipped[module], max(most, LEAST_BOUND)))
+    try:
+        yield
+    finally:
+        for module, name in BOUNDS.items():
+            setattr(module, name, shipped[module])
 
 
 def held_bytes(root: object, outside: tuple[type, ...]) -> int:

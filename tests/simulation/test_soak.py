@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from berth.model import Pod
-from simulation.soak import Soak
+from berth.scheduler import versions
+from simulation.soak import LEAST_BOUND, LEAST_SAMPLES, Sample, Soak, bounded, judge_memory
 
 
 def short() -> Soak:
@@ -40,3 +43,32 @@ def test_pods_that_are_forgotten_are_noticed(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(soak.runtime._queue, "add", add)
     assert [problem for problem in soak.run() if problem.startswith("liveness")]
+
+
+def judged(*kibibytes: float, pods: Sequence[float] = ()) -> list[str]:
+    return judge_memory(
+        [Sample(pods[number] if pods else 100.0, held) for number, held in enumerate(kibibytes)],
+    )
+
+
+def test_memory_that_grows_is_noticed() -> None:
+    assert judged(100, 110, 120, 130, 140, 150) == ["memory: it grows"]
+
+
+def test_memory_may_grow_with_the_pods_and_go_up_and_down() -> None:
+    assert judged(100, 130, 100, 100, 130, 100) == []
+    assert judged(100, 100, 100, 150, 150, 150, pods=[10, 10, 10, 15, 15, 15]) == []
+
+
+def test_memory_is_not_judged_by_a_few_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert judged(*range(1, LEAST_SAMPLES)) == []
+    assert "not judged" in capsys.readouterr().out
+
+
+def test_bounds_are_lowered_for_a_small_cluster_only_and_put_back() -> None:
+    shipped = versions.REMOVED_REMEMBERED
+    with bounded(1):
+        assert versions.REMOVED_REMEMBERED == LEAST_BOUND
+    with bounded(10**9):
+        assert shipped == versions.REMOVED_REMEMBERED
+    assert shipped == versions.REMOVED_REMEMBERED
