@@ -19,7 +19,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--rounds",
         choices=("few", "full"),
         default="few",
-        help="for how long replicas are left without an API server: seconds, or five minutes as promised (full)",
+        help="what replicas go through: a few faults with a short lifetime; or (full) 20 with that of the chart, "
+        "and five minutes without an API server",
     )
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from chart.silence import UNSEEN
 from control_plane.client import PODS, Client, Object
 from support.builders import make_node, make_pod
+from support.volumes import claim, local_volume, storage_class
 
 VOLUMES = "/api/v1/persistentvolumes"
 BOUND_SECONDS = 120.0
-SIZE = {"storage": "1Gi"}
 IN_DEFAULT = {"namespace": "default"}
 TEMPLATE = {
     "metadata": {"labels": {"app": UNSEEN}},
@@ -72,45 +72,6 @@ def with_claim(name: str) -> Object:
 
 def is_bound(key: str) -> Callable[[Mapping[str, Object]], bool]:
     return lambda pods: bool(pods[key]["spec"].get("nodeName"))
-
-
-def storage_class(name: str, provisioner: str) -> Object:
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": name},
-        "provisioner": provisioner,
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-
-
-def claim(name: str, class_name: str) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, **IN_DEFAULT},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": class_name,
-            "resources": {"requests": SIZE},
-        },
-    }
-
-
-def local_volume(name: str, node: str) -> Object:
-    where = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "capacity": SIZE,
-            "storageClassName": "local",
-            "local": {"path": "/mnt"},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [where]}},
-        },
-    }
 
 
 def unseen() -> list[Object]:

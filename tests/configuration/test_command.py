@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from berth import __version__
-from berth.cli import main
 from berth.configuration import Options, as_mapping, read
 from berth.runtime import Runtime
 from berth.serving.logs import JsonFormatter
+from support.commands import exit_code, forget_settings
 
 Captured = pytest.CaptureFixture[str]
 OPERATOR = Path(__file__).parents[2] / "operator"
@@ -20,16 +20,7 @@ OPERATOR = Path(__file__).parents[2] / "operator"
 
 @pytest.fixture(autouse=True)
 def nothing_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in list(os.environ):
-        if variable.startswith(("BERTH_", "KUBE")):
-            monkeypatch.delenv(variable)
-
-
-def exit_code(*arguments: str) -> int:
-    try:
-        return main(arguments)
-    except SystemExit as end:
-        return int(end.code or 0)
+    forget_settings(monkeypatch)
 
 
 def test_what_is_in_effect_is_written_and_reads_back(tmp_path: Path, capsys: Captured) -> None:

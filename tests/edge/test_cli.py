@@ -8,26 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli import main, make_parser
+from berth.cli import make_parser
 from berth.cli.run import read_options
 from berth.runtime import Options
 from edge.server import write_kubeconfig
+from support.commands import exit_code, forget_settings
 
 Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(autouse=True)
 def nothing_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in list(os.environ):
-        if variable.startswith(("BERTH_", "KUBE")):
-            monkeypatch.delenv(variable)
-
-
-def exit_code(*arguments: str) -> int:
-    try:
-        return main(arguments)
-    except SystemExit as end:
-        return int(end.code or 0)
+    forget_settings(monkeypatch)
 
 
 @pytest.mark.parametrize(

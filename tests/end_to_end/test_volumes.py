@@ -14,55 +14,16 @@ from control_plane.process import unverified_tls
 from end_to_end.policing import wait_in_force
 from end_to_end.watching import Plane, StartBerth, are_bound, bound, names, refusal
 from support.builders import make_node, make_pod
+from support.volumes import claim, local_volume, storage_class
 
 CLAIMS = f"{NAMESPACES}/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 ZONE = "topology.kubernetes.io/zone"
-SIZE = {"storage": "1Gi"}
-
-
-def storage_class(name: str, provisioner: str) -> Object:
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": name},
-        "provisioner": provisioner,
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
 
 
 LOCAL = storage_class("local", "kubernetes.io/no-provisioner")
 MADE = storage_class("made", "example.com/disks")
-
-
-def claim(name: str, storage_class: str) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": storage_class,
-            "resources": {"requests": SIZE},
-        },
-    }
-
-
-def local_volume(name: str, node: str) -> Object:
-    where = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "capacity": SIZE,
-            "storageClassName": "local",
-            "local": {"path": "/mnt"},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [where]}},
-        },
-    }
 
 
 def pod(name: str, claim_name: str) -> Object:

@@ -1,0 +1,21 @@
+"""The command line in this process, with nothing of the machine's own settings around it."""
+
+import os
+
+import pytest
+
+from berth.cli import main
+
+
+def forget_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable says anything to Berth or of a cluster."""
+    for variable in list(os.environ):
+        if variable.startswith(("BERTH_", "KUBE")):
+            monkeypatch.delenv(variable)
+
+
+def exit_code(*arguments: str) -> int:
+    try:
+        return main(arguments)
+    except SystemExit as end:
+        return int(end.code or 0)
