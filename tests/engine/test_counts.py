@@ -150,6 +150,32 @@ def test_a_count_over_many_rows_stays_right_as_pods_come_and_go():
     assert (len(rows), set(numbers.tolist())) == (300, {1})
 
 
+def test_domains_are_settled_otherwise_when_one_gets_its_first_pod_or_loses_its_last():
+    state = State()
+    for name, zone in (("a", "z1"), ("b", "z1"), ("c", "z2")):
+        state.table.set_node(parse("Node", make_node(name, labels={"zone": zone})))
+    counts = state.table.counts.of((PodMatch(EVERYTHING, frozenset({"default"})),))
+
+    def settlement() -> int:
+        domains = state.table.domains("zone")
+        counts.per_domain(domains.ids, domains.size)
+        return counts.settlement
+
+    comes, goes = (("p1", "a"), ("p2", "a"), ("p3", "b"), ("p4", "c")), (("p1", ""), ("p4", ""), ("p2", ""), ("p3", ""))
+    moved, before = [], settlement()
+    for name, node in comes + goes:
+        if node:
+            state.table.add_pod(parse("Pod", make_pod(name, uid=name)), node)
+        else:
+            state.table.remove_pod(name)
+        moved.append(settlement() != before)
+        before = settlement()
+
+    assert moved == [True, False, False, True, False, True, False, True]
+    state.table.set_node(parse("Node", make_node("d", labels={"zone": "z3"})))
+    assert settlement() != before  # nodes are others: what was settled is looked at anew
+
+
 def test_questions_that_nobody_asks_any_more_are_dropped_and_right_when_asked_again():
     state = State()
     state.table.set_node(parse("Node", make_node("a")))

@@ -60,10 +60,11 @@ class Extent(Protocol):
 class RowCounts:
     """How many pods of one kind lie on each row. What is handed out is shared: read it, never write it."""
 
-    __slots__ = ("_arrays", "_column", "_extent", "_few", "_sums", "dropped", "version")
+    __slots__ = ("_arrays", "_column", "_extent", "_few", "_sums", "dropped", "settlement", "version")
 
     def __init__(self, extent: Extent) -> None:
         self.version = 0
+        self.settlement = 0  # moves when a domain that was asked for gets its first pod or loses its last
         self.dropped = False  # nobody moves these counts any more: whoever kept them asks again
         self._extent = extent
         self._few: dict[int, int] | None = {}
@@ -76,7 +77,10 @@ class RowCounts:
         self.version += 1
         for domains, version, sums in self._sums:
             if version == self._extent.static_version and row < len(domains) and (domain := domains.item(row)) >= 0:
-                sums[domain] = sums.item(domain) + pods
+                before = sums.item(domain)
+                sums[domain] = before + pods
+                if not before or before == -pods:
+                    self.settlement += 1
         if self._few is None:
             if row >= len(self._column):
                 self._column = grown(self._column, 2 * row)
@@ -141,11 +145,12 @@ class RowCounts:
         taking.
         """
         version = self._extent.static_version
-        for index, (known, at, sums) in enumerate(self._sums):
+        for kept in self._sums:
+            known, at, sums = kept
             if known is domains:
                 if at == version and len(sums) >= size:
                     return sums[:size]
-                del self._sums[index]
+                self._sums = [other for other in self._sums if other is not kept]
                 break
         rows, counts = self.counted()
         inside = rows < len(domains)
@@ -154,6 +159,7 @@ class RowCounts:
         sums = np.zeros(size + 1, dtype=np.int64)
         np.add.at(sums, domains[rows], counts)
         sums = sums[:size]
+        self.settlement += 1
         self._sums.append((domains, version, sums))
         del self._sums[:-_KEPT_SUMS]
         return sums

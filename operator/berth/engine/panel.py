@@ -263,6 +263,8 @@ class Panel:
     def _located(self, rows: Sequence[int]) -> Places:
         """The rows of known nodes among these, with their positions."""
         if isinstance(self._rows, slice):
+            if len(rows) == 1 and rows[0] < self._rows.stop:
+                return {rows[0]: rows[0]}  # the node that the last pod of the kind was given
             return {row: row for row in rows if row < self._rows.stop}
         found = {row: int(np.searchsorted(self._rows, row)) for row in rows}
         return {row: at for row, at in found.items() if at < len(self._rows) and self._rows[at] == row}
@@ -314,7 +316,7 @@ class Panel:
         regrouped = False
         for relative in self._relative:
             groups = relative.groups
-            if still and not relative.speaks and relative.basis is NOTHING_ELSE and not relative.plugin.node_local:
+            if still and relative.basis is NOTHING_ELSE and not relative.plugin.node_local and not relative.speaks:
                 continue
             moved = self._relate_again(relative, query, state, changed, touched, flipped, still)
             regrouped |= relative.groups is not groups

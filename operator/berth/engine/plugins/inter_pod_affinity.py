@@ -25,7 +25,7 @@ import numpy as np
 
 from berth.engine.allocation import require_integer
 from berth.engine.counts import NamespaceLabels, PodMatch, RowCounts, rows_with
-from berth.engine.domains import FEW_DOMAINS, Domains
+from berth.engine.domains import Domains
 from berth.engine.events import Change, Event
 from berth.engine.groups import Axis, Groups
 from berth.engine.hints import fits_there, may_push_out
@@ -94,20 +94,19 @@ class InterPodAffinity(Plugin):
     def filter_basis(self, query: Query, state: State) -> Hashable:
         """The counters that the verdicts come from, as they stand; none where nobody has to do with the pod.
 
-        Of few domains it is enough where the wanted pods are. Whether the pod may be the first of its group hangs on
-        its namespace, and what a domain's number means on the vocabulary.
+        Of the wanted pods it is enough in which domains they are. Whether the pod may be the first of its group hangs
+        on its namespace, and what a domain's number means on the vocabulary.
         """
         parties = self._parties(query, state)
-        if parties.wanted is None:
+        wanted = parties.wanted
+        if wanted is None:
             return _as_they_stand(parties, parties.shunned)
         places = []
         for key in parties.wanted_keys:
             domains = state.table.domains(key)
-            if domains.size > FEW_DOMAINS:
-                return _as_they_stand(parties, parties.counters)
-            pods = parties.wanted.per_domain(domains.ids, domains.size + 1)
-            places.append((domains.vocabulary, (pods > 0).tobytes()))
-        return _as_they_stand(parties, parties.shunned), state.revision("Namespace"), tuple(places)
+            wanted.per_domain(domains.ids, domains.size + 1)  # so that it follows them
+            places.append(domains.vocabulary)
+        return _as_they_stand(parties, parties.shunned), state.revision("Namespace"), wanted.settlement, *places
 
     def score_basis(self, query: Query, state: State) -> Hashable:
         parties = self._parties(query, state)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.counts import PodMatch, rows_with
+from berth.engine.counts import PodMatch, RowCounts, rows_with
 from berth.engine.default_spreading import HARD, HOSTNAME, SOFT, default_selector, read_defaults
 from berth.engine.domains import FEW_DOMAINS, Domains
 from berth.engine.events import Change, Event
@@ -156,13 +156,12 @@ class PodTopologySpread(Plugin):
     def normalized_groups(self, query: Query, state: State, groups: Groups) -> list[int]:
         layout, cells = self._layout(query, state, SOFT), groups.inhabited.values()
         sums = [0.0] * len(cells)
-        for axis, (wish, ground) in enumerate(layout.asked):
-            more = wish.constraint.max_skew - 1
-            if wish.constraint.topology_key == HOSTNAME:  # the places are the pods themselves
+        for axis, (counts, ground, by_host, more) in enumerate(layout.asked):
+            if by_host:  # the places are the pods themselves
                 each = log(groups.nodes + 2)
                 sums = [so_far + (places[axis] * each + more) for so_far, places in zip(sums, cells, strict=True)]
             else:
-                each, pods = log(groups.places_inhabited(axis) + 2), pods_per_domain(wish.counts, ground).tolist()
+                each, pods = log(groups.places_inhabited(axis) + 2), pods_per_domain(counts, ground).tolist()
                 sums = [so_far + (pods[places[axis]] * each + more) for so_far, places in zip(sums, cells, strict=True)]
         scores = [int(total + 0.5) for total in sums]  # never negative: cut is rounded down
         highest, lowest = max(scores), min(scores)
@@ -257,8 +256,12 @@ class _Layout:
         return [ground_of(wish.constraint, self.nodes, self._table) for wish in self.wishes]
 
     @cached_property
-    def asked(self) -> list[tuple[Wish, Ground]]:
-        return list(zip(self.wishes, self.grounds, strict=True))
+    def asked(self) -> list[tuple[RowCounts, Ground, bool, int]]:
+        """Of each wish: the pods that count, where, whether by hostname, and what its skew adds to a score."""
+        return [
+            (counts, ground, constraint.topology_key == HOSTNAME, constraint.max_skew - 1)
+            for (constraint, _, counts), ground in zip(self.wishes, self.grounds, strict=True)
+        ]
 
     @cached_property
     def few(self) -> bool:
@@ -336,8 +339,7 @@ def _dropped(wishes: tuple[Wish, ...]) -> bool:
 
 
 def _as_they_stand(wishes: tuple[Wish, ...]) -> Hashable:
-    counted = [(counts, counts.version) for _, selector, counts in wishes if selector and selector.requirements]
-    return tuple(counted) if counted else NOTHING_ELSE
+    return (wishes, *[wish.counts.version for wish in wishes]) if wishes else NOTHING_ELSE
 
 
 def _shares(constraint: SpreadConstraint, pods: Int64Column, domains: int) -> NDArray[np.floating[Any]]:
