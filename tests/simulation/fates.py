@@ -68,15 +68,18 @@ class Course(Scenario):
 
     def _plan_cell(self, name: str) -> None:
         chosen = self.random.sample(list(self._obstacles()), self.random.choice((1, 1, 2)))
+        if "no node" in chosen:
+            chosen = ["no node"]  # pods of a node that is not there are cleared away
         stays = self.random.random() < 0.25
         node = {"metadata": {"name": name, "labels": {HOST: name, CELL: name}}, "status": _status(ROOM)}
         pod: dict[str, Any] = {"labels": {"app": name}, "spec": {"nodeSelector": {CELL: name}}}
         ways = [self._obstacles()[obstacle](name, node, pod) for obstacle in chosen]
-        if not any(obstacle == "no node" for obstacle in chosen):
+        if "no node" not in chosen:
             self.store.create(NODES, node)
         for before, _ in ways:
             before()
-        for number in range(self.random.randint(1, MOST_PODS)):
+        several = self.random.randint(1, MOST_PODS)
+        for number in range(1 if "ports" in pod else several):  # two with a port would be in each other's way
             key = f"red/{name}-{number}"
             self.meant[key] = WAITS if stays else BOUND
             self._at((0.0, 20.0), partial(self._make_pod, key, **pod))
@@ -146,7 +149,6 @@ class Course(Scenario):
     def _port(self, name: str, node: Any, pod: Any) -> tuple[Act, Act]:
         key, ports = f"blue/{name}-port", [{"containerPort": 80, "hostPort": 8080}]
         pod["ports"] = ports
-        pod["alone"] = True
         return lambda: self._make_pod(key, node=name, ports=ports), lambda: self._empty(key)
 
     def _repelled(self, name: str, node: Any, pod: Any) -> tuple[Act, Act]:
@@ -205,11 +207,8 @@ class Course(Scenario):
         labels: dict[str, str] | None = None,
         spec: dict[str, Any] | None = None,
         ports: Sequence[dict[str, Any]] = (),
-        alone: bool = False,
     ) -> None:
         namespace, name = key.split("/")
-        if alone and not name.endswith("-0"):
-            ports = ()  # two of them would be in each other's way
         container: dict[str, Any] = {"name": "main", "image": "registry.example/app:v1", "ports": list(ports)}
         container["resources"] = {"requests": {"cpu": cpu, "memory": "64Mi"}}
         body = {

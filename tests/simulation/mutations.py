@@ -459,8 +459,8 @@ def an_error_has_no_backoff() -> None:
 @mutation("12 retries")
 def parked_pods_are_tried_every_second() -> None:
     @instead(Queue, "park")
-    def changed(shipped: Any, self: Any, item: Any, wakes_on: Any, pace: Any = None, *rest: Any) -> None:
-        shipped(self, item, wakes_on, replace(pace or item.pace, flush_seconds=1.0), *rest)
+    def changed(shipped: Any, self: Any, item: Any, wakes_on: Any, pace: Any = None, *rest: Any, **named: Any) -> None:
+        shipped(self, item, wakes_on, replace(pace or item.pace, flush_seconds=1.0), *rest, **named)
 
 
 # --- 13 refusals -----------------------------------------------------------------------------------------------------

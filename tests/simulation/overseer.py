@@ -78,6 +78,7 @@ class Overseer:
         self._not_before: dict[str, float] = {}
         self._lent: dict[str, set[Event]] = {}  # UIDs that wait for a permit: what has happened meanwhile
         self._recalled: set[str] = set()  # of those, who has missed something that may help
+        self._changed = False  # the pod that is being told of is parked, and asks for something else
         self._deciding: Any = None
         self._profiles: dict[int, tuple[Any, Profile]] = {}
         self.pushing = Pushing(name, runtime, self.knowledge, trace, self._newest, self._profile)
@@ -86,7 +87,7 @@ class Overseer:
     def _stand_between(self) -> None:
         intake, cache, queue = self._intake, self._cache, self._queue
         _around(intake, "observe", self._before_observe)
-        _around(intake, "observe_pod", lambda body: self._observe("Pod", body))
+        _around(intake, "observe_pod", self._before_observe_pod, self._after_observe_pod)
         _around(intake, "remove", self._before_remove)
         _around(intake, "assume", self._before_assume, self._after_assume)
         _around(cache, "forget", self._before_forget)
@@ -116,7 +117,24 @@ class Overseer:
         if kind != "Pod":  # pods come through `observe_pod`
             self._observe(kind, body)
 
+    def _before_observe_pod(self, body: Body) -> None:
+        uid = body["metadata"]["uid"]
+        before = self.knowledge.pod(uid)
+        parked = before is not None and self._queue.part_of(uid) is Part.UNSCHEDULABLE
+        self._observe("Pod", body)
+        now = self.knowledge.pod(uid)
+        self._changed = parked and now is not None and _tolerations(now) != _tolerations(before or {})
+
+    def _after_observe_pod(self, _: object, body: Body) -> None:
+        """Invariant 10: a parked pod that asks for something else is tried again."""
+        uid, key = body["metadata"]["uid"], object_key(body)
+        if self._changed and self._queue.part_of(uid) is Part.UNSCHEDULABLE:
+            self._trace.violate("10 liveness", f"{key} tolerates more than before, and is not tried again", key, uid)
+
     def _observe(self, kind: str, body: Body) -> None:
+        namesake = self.knowledge.names.get(kind, {}).get(object_key(body))
+        if kind == "Pod" and namesake is not None:
+            self._touch(namesake)  # whom this one may succeed
         if self.knowledge.observe(kind, body):
             self._trace.note(
                 f"{self.name} hears of {kind} {object_key(body)} v{body['metadata']['resourceVersion']}",
@@ -488,9 +506,21 @@ class Overseer:
         for what, ours, true in differences(self._cache.state, fresh.state):
             self._trace.violate("7 columns", f"{what}: it has {ours}, and a rebuild {true}", what.split()[0])
 
+        self._check_nominations_under_way()
+
+    def _check_nominations_under_way(self) -> None:
+        """What we decided of the node that a pod waits for is written, or is going to be."""
+        waiting = self.runtime._cluster._conditions._nominations
+        for uid, nomination in self.knowledge.nominations.items():
+            body = self.knowledge.pod(uid)
+            if body is None or nomination.version is not None or uid in waiting or not self.knowledge.wanted(uid):
+                continue
+            key, node = object_key(body), nomination.node or "no node"
+            self._trace.violate("7 columns", f"{key} is nominated to {node}, and nobody writes it", key, uid)
+
     def check_echoes(self, calm_since: float) -> None:
         """Invariant 6, in calm weather: a bind whose echo the watch owes us is looked up."""
-        for uid in self._open:
+        for uid in self._cache.assumed():
             seconds = self._now() - max(calm_since, self._owed.get(uid, self._now()))
             if seconds > ECHO_SECONDS:
                 said = f"{uid} has been bound for {seconds:.0f} s, and nobody looks why it does not show"
@@ -529,6 +559,10 @@ def sums(table: Any, name: str) -> object:
         for resource, index in table.resource_index.items()
     }
     return {resource: pair for resource, pair in amounts.items() if any(pair)}, table.nonzero[:, row].tolist()
+
+
+def _tolerations(body: Body) -> object:
+    return (body.get("spec") or {}).get("tolerations")
 
 
 def _around(owner: Any, name: str, before: Callable[..., Any], after: Callable[..., Any] | None = None) -> None:

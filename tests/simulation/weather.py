@@ -32,8 +32,9 @@ STAGE_FAULTS = (
 )
 RATES = (0.01, 0.04, 0.15)
 STAGE_RATES = (0.05, 0.15, 0.4)
-WATCH_RATES = {"watch cut": 0.4, "watch 410": 0.5, "relist from the past": 0.6}
+WATCH_RATES = {"watch cut": 0.8, "watch 410": 0.5, "relist from the past": 0.6}
 LIKELIHOOD = 0.55  # of a kind of fault to be there at all
+WATCH_LIKELIHOOD = 0.75  # higher, as a list from the past takes all three of them
 WRITES = frozenset({"POST", "PATCH", "PUT", "DELETE"})
 
 
@@ -47,7 +48,7 @@ class Weather:
         self.counts: Counter[str] = Counter()
         kinds = (*REQUEST_FAULTS, *EVENT_FAULTS, *EXTENDER_FAULTS)
         self.rates = {kind: self.random.choice(RATES) for kind in kinds if self.random.random() < LIKELIHOOD}
-        self.rates |= {kind: rate for kind, rate in WATCH_RATES.items() if self.random.random() < LIKELIHOOD}
+        self.rates |= {kind: rate for kind, rate in WATCH_RATES.items() if self.random.random() < WATCH_LIKELIHOOD}
         self.rates |= {
             kind: self.random.choice(STAGE_RATES) for kind in STAGE_FAULTS if self.random.random() < LIKELIHOOD
         }
