@@ -511,6 +511,17 @@ def test_a_nominated_pod_of_lower_priority_and_the_pod_itself_take_none(filters)
     assert candidates(state, newcomer(cpu=2), filters) == {"a": (["x"], 0)}
 
 
+def test_a_nominated_pod_keeps_others_away_even_where_only_the_victims_had_done_so():
+    term = {"labelSelector": {"matchLabels": {"app": "new"}}, "topologyKey": "kubernetes.io/hostname"}
+    dislikes = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    state = state_of([node("a", labels={"kubernetes.io/hostname": "a"}), placed("hater", "a", affinity=dislikes)])
+    hater = next(iter(state.table.pods_on("a").values()))
+    pod, filters = parse_pod(newcomer(cpu=1, labels={"app": "new"})), pipeline()
+    assert filters.fits_without(pod, state, "a", [hater])
+    state.nominate(parse_pod(make_pod("rival", cpu=1, priority=100, affinity=dislikes)), "a")
+    assert not filters.fits_without(pod, state, "a", [hater])
+
+
 # --- what is never lost ----------------------------------------------------------------------------------------------
 
 

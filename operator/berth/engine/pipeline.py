@@ -13,7 +13,7 @@ answer is kept and brought up to date (panel.py).
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -31,7 +31,18 @@ from berth.engine.plugin import Plugin, Query
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
 from berth.engine.state import State
 from berth.engine.table import NodeTable
-from berth.engine.verdict import SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_count, row_numbers
+from berth.engine.verdict import (
+    PROCEED,
+    SKIP,
+    BoolColumn,
+    Code,
+    Int64Column,
+    PreFilter,
+    Rows,
+    Verdicts,
+    row_count,
+    row_numbers,
+)
 from berth.model import Pod
 
 T = TypeVar("T")
@@ -255,14 +266,23 @@ class Pipeline:
         return Placement(name, 1, 1) if self._takes(query, state, name) else None
 
     def fits_without(self, pod: Pod, state: State, node_name: str, gone: Sequence[Pod]) -> bool:
-        """Whether the node would take the pod if these pods, which are on it, were not."""
-        query = Query(pod, state.table)
-        with moved(query, state.table, remove=[(other, node_name) for other in gone]):
-            return self._takes(query, state, node_name)
+        """Whether the node would take the pod if these pods, which are on it, were not.
 
-    def _takes(self, query: Query, state: State, node_name: str) -> bool:
+        A filter that has something to say because of them is asked all the same: of pods that are nominated there, too.
+        """
+        query = Query(pod, state.table)
+        talking = {plugin for plugin in self.filters if not _screened(plugin, query, state).skip}
+        with moved(query, state.table, remove=[(other, node_name) for other in gone]):
+            return self._takes(query, state, node_name, talking)
+
+    def _takes(self, query: Query, state: State, node_name: str, talking: Collection[Plugin] = ()) -> bool:
+        """`talking` are filters that have something to say of the pod, even if they say otherwise now."""
         row = state.table.row(node_name)
-        opinions = [Opinion(plugin, _screened(plugin, query, state), None) for plugin in self.filters]
+        screened = [(plugin, _screened(plugin, query, state)) for plugin in self.filters]
+        opinions = [
+            Opinion(plugin, PROCEED if answer.skip and plugin in talking else answer, None)
+            for plugin, answer in screened
+        ]
         if row is None or any(opinion.pre_filter.code is not Code.FITS for opinion in opinions):
             return False
         return self.refusal(query, state, row, opinions) is None
