@@ -8,12 +8,12 @@ zone, not once a node. What nodes have to be alike in are axes:
 
 and a group is one combination: as many as the product of the axes' sizes, numbered like the cells of an array of that
 shape. Only the nodes that fit count for what is normalised, so a group knows how many of its nodes do, and is inhabited
-if any does. Inhabited groups are few: they are looked at one by one, which a dozen numbers take less time than columns.
+if any does. Inhabited groups are few: they are looked at one by one, which for a dozen takes less time than columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Final
@@ -125,6 +125,13 @@ class Groups:
     def places_inhabited(self, axis: int) -> int:
         """How many places on an axis have a node that fits."""
         return self._places_inhabited[axis]
+
+
+def by_node(scores: Mapping[int, int], size: int, of: Int64Column) -> Int64Column:
+    """int64[nodes]: the score of each node's group, `of` so many groups; 0 for a group without a score."""
+    by_group = np.zeros(size, dtype=np.int64)
+    by_group[list(scores)] = list(scores.values())
+    return by_group.take(of)
 
 
 def _strides(shape: tuple[int, ...]) -> list[int]:

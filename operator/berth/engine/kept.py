@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from berth.engine.groups import Groups
+from berth.engine.groups import Groups, by_node
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import BoolColumn, Int64Column
@@ -60,9 +60,7 @@ class KeptRelative:
     def by_position(self) -> Int64Column | None:
         if self.groups is None or self.by_group is None:
             return self.points
-        points = np.zeros(len(self.groups.feasible), dtype=np.int64)
-        points[list(self.by_group)] = list(self.by_group.values())
-        return weighted(points.take(self.groups.of), self.weight)
+        return weighted(by_node(self.by_group, len(self.groups.feasible), self.groups.of), self.weight)
 
     def at(self, position: int) -> int:
         if self.groups is not None and self.by_group is not None:

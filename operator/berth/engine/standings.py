@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.groups import Groups
+from berth.engine.groups import Groups, by_node
 from berth.engine.verdict import Int64Column
 
 NOT_FEASIBLE: Final = -(2**62)  # no sum of points makes up for it, and none makes it wrap around
@@ -67,7 +67,7 @@ class Standings:
         if self._peaks is None:
             totals = self._levels
             if scores is not None and self._of is not None:
-                totals = totals + weight * self._by_place(scores, self._of)
+                totals = totals + weight * by_node(scores, self._size, self._of)
             found: Places = (totals == totals.item(totals.argmax())).nonzero()[0]
             return found
         tied = [0] if scores is None else _highest(self._peaks, scores, weight)
@@ -89,11 +89,6 @@ class Standings:
             np.maximum.at(peaks, self._of, self._levels)
             self._peaks = peaks.tolist()
         return self._peaks
-
-    def _by_place(self, scores: Mapping[int, int], of: Int64Column) -> Int64Column:
-        by_group = np.zeros(self._size, dtype=np.int64)
-        by_group[list(scores)] = list(scores.values())
-        return by_group.take(of)
 
     def _find_leaders(self, groups: Sequence[int], peaks: list[int]) -> None:
         if self._of is None:
