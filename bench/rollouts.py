@@ -38,9 +38,9 @@ from support.builders import REVISION, revision_rules
 
 REPLICAS = 2
 RATIO_BUDGET = 2.0
-FIRST_COMERS = 600  # come and go before memory is looked at, so that what is kept on purpose is full
+FIRST_COMERS = 1400  # come and go before memory is looked at, so that what is kept on purpose is full
 TRACED_ROLLOUTS = 2
-SPARE_BYTES_PER_POD = 500  # dicts and columns that held the pods keep their length
+SPARE_BYTES_PER_POD = 200  # what held many pods is not cut to the last byte
 
 
 class CannotRun(Exception):

@@ -122,6 +122,10 @@ class Lives(RuleBasedStateMachine):
         kind, key = sorted(self.bodies)[which % len(self.bodies)]
         self.cache.observe(kind, self.bodies[kind, key])
 
+    @rule()
+    def what_was_held_for_pods_that_are_gone_is_given_back(self) -> None:
+        self.cache.state.table.compact()
+
     @rule(case=NUMBER, configuration=NUMBER, then=st.sampled_from(["bound", "forgotten", "left"]))
     def a_pod_is_decided(self, case: int, configuration: int, then: str) -> None:
         self.serial += 1

@@ -1,7 +1,10 @@
 """Rollout after rollout the engine counts the pods that are there, and keeps nothing of those that are gone."""
 
+import gc
+import tracemalloc
 from random import Random
 
+import numpy as np
 import pytest
 
 from berth.engine.counts import KEPT_QUESTIONS
@@ -13,6 +16,7 @@ from support.builders import REVISION, make_node, make_pod, revision_rules
 
 DEPLOYMENTS = 40
 ROLLOUTS = 10
+CROWD, STAYING = 4000, 400
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -84,6 +88,43 @@ def test_nothing_is_counted_of_pods_that_are_gone(fleet):
     fleet.remove()
     found = fleet.statistics
     assert (found["pods"], found["pod_groups"], found["carried_terms"]) == (0, 0, 0)
+
+
+def test_room_for_many_pods_is_given_back_when_most_are_gone():
+    table = State().table
+    pods = [parse_pod(_pod(number, 0, 0)) for number in range(CROWD)]
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for number, pod in enumerate(pods):
+            table.add_pod(pod, f"n{number % 12}")
+        full, _ = tracemalloc.get_traced_memory()
+        for pod in pods[STAYING:]:
+            table.remove_pod(pod.uid)
+        left, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert left < full * 2 * STAYING / CROWD
+    assert len(table.pods.row) < CROWD // 4
+    staying = {uid: pod for number in range(12) for uid, pod in table.pods_on(f"n{number}").items()}
+    assert staying == {pod.uid: pod for pod in pods[:STAYING]}
+    slots = np.flatnonzero(table.pods.row >= 0).tolist()
+    assert {table.pods.record(slot).uid for slot in slots} == set(staying)
+
+
+def test_slots_of_pods_stay_while_pods_are_moved_tentatively():
+    table = State().table
+    pods = [parse_pod(_pod(number, 0, 0)) for number in range(CROWD)]
+    for pod in pods:
+        table.add_pod(pod, "n")
+    slots = len(table.pods.row)
+    with table.trying():
+        for pod in pods:
+            table.remove_pod(pod.uid)
+        assert len(table.pods.row) == slots
+        for pod in pods:
+            table.add_pod(pod, "n")
+    assert len(table.pods.row) == slots
 
 
 def test_a_second_fleet_leaves_no_more_behind_than_the_first(fleet):

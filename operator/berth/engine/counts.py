@@ -215,6 +215,10 @@ class LabelIndex(Generic[E]):
             for label in labels.items():
                 yield from self._by_label.get(label, ())
 
+    def compact(self) -> None:
+        self._by_label = {label: dict(entries) for label, entries in self._by_label.items()}
+        self._others = dict(self._others)
+
     def __bool__(self) -> bool:
         return bool(self._others or self._by_label)
 
@@ -349,6 +353,11 @@ class PodCounts:
             del self._groups[pod.crowd]
             self._lose(group)
 
+    def compact(self) -> None:
+        self._groups = dict(self._groups)
+        self._by_namespace = _compacted(self._by_namespace)
+        self._by_label = {label: _compacted(places) for label, places in self._by_label.items()}
+
     def namespace_changed(self) -> None:
         """Namespaces have come, gone or other labels: what was asked through their labels is asked anew."""
         through_labels = [
@@ -381,6 +390,10 @@ class PodCounts:
 
     def statistics(self) -> dict[str, int]:
         return {"pod_groups": len(self._groups), "pod_questions": len(self._questions)}
+
+
+def _compacted(places: dict[str, dict[_Group, None]]) -> dict[str, dict[_Group, None]]:
+    return {namespace: dict(groups) for namespace, groups in places.items()}
 
 
 def _take_out(places: dict[str, dict[_Group, None]], namespace: str, group: _Group) -> None:

@@ -23,6 +23,7 @@ from berth.model import Pod
 NOT_STARTED = np.iinfo(np.int64).max
 _FIRST_SLOTS = 256
 _AT_ONCE = 64
+_FEW_SLOTS, _MOSTLY = 1024, 4
 
 
 class PodColumns:
@@ -81,6 +82,24 @@ class PodColumns:
         wanted = np.zeros(capacity + 1, dtype=np.bool_)  # the last one is asked about for free slots
         wanted[rows] = True
         return np.flatnonzero(wanted[self.row])
+
+    @property
+    def are_mostly_gone(self) -> bool:
+        """Whether so many more pods have been here than are that `compact` is worth its time."""
+        slots = len(self._records)
+        return slots > _FEW_SLOTS and len(self._slot_of) + len(self._waiting) < slots // _MOSTLY
+
+    def compact(self) -> None:
+        """Numbers the pods anew and gives back the slots beyond: columns are as long as the pods are many."""
+        self._write()
+        kept = np.flatnonzero(self._row >= 0)
+        room = max(_FIRST_SLOTS, len(kept))
+        self._records = [self._records[slot] for slot in kept.tolist()]
+        self._slot_of = {pod.uid: slot for slot, pod in enumerate(self._records) if pod is not None}
+        self._free = []
+        self._row = grown(self._row[kept], room, -1)
+        self._priority, self._started = grown(self._priority[kept], room), grown(self._started[kept], room)
+        self._usage = grown(self._usage[:, kept], room)
 
     def add_resource(self) -> None:
         self._usage = np.concatenate([self._usage, np.zeros((1, self._usage.shape[1]), dtype=np.int64)])

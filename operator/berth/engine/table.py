@@ -189,10 +189,15 @@ class NodeTable:
         """Frees what the pod took; a pod that is not there is no error."""
         row = self._row_of_pod.pop(uid, None)
         if row is not None:
-            pod = self._slot(row).pods.pop(uid)
+            pods = self._slot(row).pods
+            pod = pods.pop(uid)
+            if not pods:
+                pods.clear()  # which gives its room back
             self._account(pod, row, -1)
             if self._trials:
                 self.tried.append((pod, row, -1))
+            elif self.pods.are_mostly_gone:
+                self.compact()
             self._release_if_empty(row)
 
     @contextmanager
@@ -389,6 +394,13 @@ class NodeTable:
             del self._row_of[slot.name]
             self._slots[row] = None
             self._free.append(row)
+
+    def compact(self) -> None:
+        """Gives back what was held for pods that are gone: what holds many keeps its length when they leave."""
+        self.pods.compact()
+        self.counts.compact()
+        self.terms.compact()
+        self._row_of_pod = dict(self._row_of_pod)
 
     def _forget_row_order(self) -> None:
         self._rows = self._rows_by_name = self._name_order = None

@@ -65,6 +65,10 @@ class CarriedTerms:
                 self._index.discard(carried, (_selector(carried.term),))
                 self.version += 1
 
+    def compact(self) -> None:
+        self._terms = dict(self._terms)
+        self._index.compact()
+
     def statistics(self) -> dict[str, int]:
         return {"carried_terms": len(self._terms)}
 
