@@ -14,7 +14,7 @@ from berth.engine.plugins.node_resources_fit import NodeResourcesFit
 from berth.engine.preemption import NoNomination, Preemption, cheapest
 from berth.engine.registry import make_plugin
 from berth.engine.verdict import Code, refuse_where
-from berth.engine.victims import Nomination
+from berth.engine.victims import Candidates, Nomination
 from berth.model import parse_pod
 from berth.policy.defaults import DEFAULT_PREDICATES
 from engine.worlds import state_of
@@ -111,6 +111,7 @@ def image_of(state):
         for slot in slots
     )
     return {
+        "allocatable": table.allocatable[:, rows].tolist(),
         "used": table.used[:, rows].tolist(),
         "free": table.free[:, rows].tolist(),
         "nonzero": table.nonzero[:, rows].tolist(),
@@ -160,6 +161,23 @@ def test_of_pods_that_started_together_the_one_made_first_comes_back_first(filte
     assert candidates(state_of([node("a"), second, first]), newcomer(cpu=2), filters) == {"a": (["b"], 0)}
     twins = [placed(name, "a", cpu=2) for name in ("y", "x")]
     assert candidates(state_of([node("a"), *twins]), newcomer(cpu=2), filters) == {"a": (["y"], 0)}
+
+
+@BOTH_WAYS
+def test_the_order_holds_for_the_lowest_and_the_highest_priority_and_any_time_of_start(filters):
+    shapes = [
+        ("highest", 2**31 - 2, "9999-12-31T23:59:59Z"),
+        ("ancient", 0, "0001-01-01T00:00:00Z"),
+        ("today", 0, "2026-01-01T00:00:00Z"),
+        ("future", 0, "9999-12-31T23:59:59Z"),
+        ("waiting", 0, None),
+        ("lowest", -(2**31), "0001-01-01T00:00:00Z"),
+    ]
+    pods = [placed(name, "a", priority=priority, status={"startTime": at}) for name, priority, at in reversed(shapes)]
+    state = state_of([node("a", cpu=6), *pods])
+    for cpu in range(1, 7):
+        victims = [name for name, _, _ in shapes[-cpu:]]
+        assert candidates(state, newcomer(cpu=cpu, priority=2**31 - 1), filters) == {"a": (victims, 0)}
 
 
 @BOTH_WAYS
@@ -327,6 +345,33 @@ def test_among_equals_chance_decides():
     state = state_of([body for name in "abc" for body in (node(name), placed(f"on-{name}", name, cpu=4))])
     assert {preempt(state, newcomer(), seed=seed).node for seed in range(40)} == {"a", "b", "c"}
     assert preempt(state, newcomer(), seed=7) == preempt(state, newcomer(), seed=7)
+
+
+def test_what_is_found_is_a_sequence_and_so_is_a_part_of_it():
+    state, filters = state_of(crowd(7)), pipeline()
+    query = Query(parse_pod(newcomer()), state.table)
+    found = Preemption().candidates(filters, query, filters.survey(query, state), state)
+    names = [f"n{number:02d}" for number in range(7)]
+
+    def nodes(candidates):
+        return [candidate.nominate().node for candidate in candidates]
+
+    assert (len(found), nodes(found), nodes([found[0], found[-1]])) == (7, names, [names[0], names[-1]])
+    assert (nodes(found[2:]), nodes(found[2:][1:3]), nodes(found[::-2])) == (names[2:], names[3:5], names[::-2])
+    joined = Candidates.joined([found[5:], found[:0], found[:2]])
+    assert nodes(joined) == [*names[5:], *names[:2]]
+    assert not Candidates.joined([])
+    with pytest.raises(IndexError):
+        found[7]
+
+
+def test_the_cheapest_are_the_same_in_columns_and_in_a_list():
+    pods = [placed(f"p{n}", f"n{n}", cpu=4, priority=n % 3, minute=n % 2) for n in range(12)]
+    state, filters = state_of([*(node(f"n{n}") for n in range(12)), *pods]), pipeline()
+    query = Query(parse_pod(newcomer()), state.table)
+    found = Preemption().candidates(filters, query, filters.survey(query, state), state)
+    assert [nomination.node for nomination in cheapest(found)] == ["n3", "n9"]
+    assert cheapest(found) == cheapest(list(found))
 
 
 def test_the_nomination_names_the_victims_by_importance():
@@ -616,6 +661,9 @@ def crowded_worlds(draw, manners=PLAIN):
     return bodies, rivals, draw(SHAPES) | draw(manners) | wish
 
 
+FEW = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 2}
+
+
 def outcome(filters, state, pod):
     query = Query(parse_pod(pod), state.table)
     survey = filters.survey(query, state)
@@ -623,11 +671,13 @@ def outcome(filters, state, pod):
         return None
     found = Preemption().candidates(filters, query, survey, state)
     said = Preemption().preempt(filters, query, survey, state, Random(1))
+    few = Preemption(FEW).find(filters, query, survey, state, Random(1))
     return (
         {n.node: ([pod.uid for pod in n.victims], n.violations) for n in (c.nominate() for c in found)},
         sorted(candidate.cost for candidate in found),
         [n.node for n in cheapest(found)] if found else said,
         said,
+        few if isinstance(few, NoNomination) else [(candidate.cost, candidate.nominate()) for candidate in few],
     )
 
 
@@ -656,6 +706,26 @@ def test_nodes_whose_pods_no_filter_minds_need_not_be_tried_one_by_one(world, sp
     pod = placed("new", "", **shape, topologySpreadConstraints=spreads)
     fast, slow = found_both_ways(bodies, rivals, pod)
     assert fast == slow
+
+
+@pytest.mark.parametrize("wanted", [1, 40, 120, 200])
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_many_nodes_are_found_in_the_same_order_where_some_of_them_are_tried_one_by_one(wanted, allowed):
+    bodies = [budget("web", allowed)]
+    for n in range(200):
+        ports, labels = [80] if n % 7 == 3 else [], {"app": "web"} if n % 5 else {}
+        bodies += [node(f"n{n}"), placed(f"p{n}", f"n{n}", cpu=3, priority=n % 3, labels=labels)]
+        bodies.append(placed(f"q{n}", f"n{n}", priority=100 if n % 11 == 5 else 1, ports=ports, labels=labels))
+    state, pod = state_of(bodies), parse_pod(newcomer(cpu=2, ports=[80]))
+
+    def found(filters, seed):
+        query = Query(pod, state.table)
+        limits = Preemption({"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": wanted})
+        some = limits.find(filters, query, filters.survey(query, state), state, Random(seed))
+        return [(candidate.cost, candidate.nominate()) for candidate in some]
+
+    for seed in range(3):
+        assert found(pipeline(), seed) == found(pipeline(Bystander({})), seed)
 
 
 @given(crowded_worlds())

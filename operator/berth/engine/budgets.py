@@ -8,6 +8,7 @@ A budget whose selector is missing or empty matches no pod, and a pod without la
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,16 +59,11 @@ class Budgets:
         Pods of one place are in the order of their importance.
         """
         found = np.zeros(len(pods), dtype=np.bool_)
-        disrupting = self._state.disrupting
-        pairs = [
-            (index, number)
-            for index, pod in enumerate(pods)
-            for number in self._counting(pod)
-            if not disrupting or pod.uid not in disrupting.get(self._keys[number], ())
-        ]
-        if not pairs:
+        counting = list(map(self._counting_yet if self._state.disrupting else self._counting, pods))
+        number = np.fromiter(chain.from_iterable(counting), np.intp)
+        if not len(number):
             return found
-        index, number = np.array(pairs, dtype=np.intp).T
+        index = np.repeat(np.arange(len(pods)), list(map(len, counting)))
         together = place[index] * len(self._budgets) + number
         order = np.argsort(together, kind="stable")
         begins = np.flatnonzero(np.diff(together[order], prepend=-1))
@@ -95,6 +91,11 @@ class Budgets:
             known = self._known[pod.uid] = pod.labels, self._matching(pod)
             self.forget_gone()
         return known[1]
+
+    def _counting_yet(self, pod: Pod) -> tuple[int, ...]:
+        """The same without those from which the pod is taken off already, because it is being pushed out."""
+        disrupting = self._state.disrupting
+        return tuple(number for number in self._counting(pod) if pod.uid not in disrupting.get(self._keys[number], ()))
 
     def _matching(self, pod: Pod) -> tuple[int, ...]:
         index = self._by_namespace.get(pod.namespace)

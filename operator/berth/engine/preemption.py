@@ -25,8 +25,9 @@ from berth.engine.budgets import Budgets
 from berth.engine.pipeline import Pipeline, Survey
 from berth.engine.plugin import BadArgument, Query, refuse_unknown
 from berth.engine.state import State
+from berth.engine.table import NodeTable
 from berth.engine.verdict import Code, row_numbers
-from berth.engine.victims import Candidate, Nomination, VictimSearch
+from berth.engine.victims import Candidate, Candidates, Nomination, VictimSearch
 from berth.model import Pod
 
 NEVER = "not eligible due to preemptionPolicy=Never."
@@ -44,12 +45,34 @@ class NoNomination:
     error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """What was found, those that violate no disruption budget first; and what became of the other nodes."""
+class _Harvest:
+    """What a search has found so far. It is enough with as many as are wanted, one of which violates no budget."""
 
-    found: list[Candidate]
-    victims: VictimSearch
+    def __init__(self, wanted: int) -> None:
+        self._wanted = wanted
+        self._parts: list[Candidates] = []
+        self._sound = self._violating = 0
+
+    @property
+    def missing(self) -> int:
+        return max(self._wanted - self._sound - self._violating, 0)
+
+    def take(self, part: Candidates) -> bool:
+        """Whether it is enough now; no more of those that violate a budget count than are wanted."""
+        violating = int(np.count_nonzero(part.costs[0]))
+        self._parts.append(part)
+        self._sound += len(part) - violating
+        self._violating = min(self._violating + violating, self._wanted)
+        return self._sound > 0 and not self.missing
+
+    def candidates(self) -> Candidates:
+        """Those that count, up to the one with which it was enough; first those that violate no budget."""
+        found = Candidates.joined(self._parts)
+        violates = found.costs[0] > 0
+        sound, violating = np.cumsum(~violates), np.minimum(np.cumsum(violates), self._wanted)
+        enough = np.flatnonzero((sound > 0) & (sound + violating >= self._wanted))
+        violates = violates[: enough[0] + 1] if len(enough) else violates
+        return found.of(np.concatenate((np.flatnonzero(~violates), np.flatnonzero(violates)[: self._wanted])))
 
 
 class Preemption:
@@ -72,7 +95,7 @@ class Preemption:
 
     def find(
         self, pipeline: Pipeline, query: Query, survey: Survey, state: State, random: Random
-    ) -> list[Candidate] | NoNomination:
+    ) -> Sequence[Candidate] | NoNomination:
         """The nodes that victims would make room on, as many as are looked for; at least one."""
         refusal = ineligible(query.pod, survey, state)
         if refusal is not None:
@@ -81,42 +104,22 @@ class Preemption:
         if not len(potential):
             return _hopeless(state, 0, Counter())
         offset = random.randrange(len(potential))
-        search = self._search(pipeline, query, survey, state, np.roll(potential, -offset), self._wanted(len(potential)))
-        if not search.found and search.victims.errors:
-            return NoNomination(f"preemption: {_joined(search.victims.errors)}", error=True)
-        if not search.found:
-            return _hopeless(state, len(potential), search.victims.reasons())
-        return search.found
+        turned = np.concatenate((potential[offset:], potential[:offset]))
+        victims = VictimSearch(pipeline, query, survey, state, self._budgets_of(state))
+        found = _found(victims, turned, self._wanted(len(potential)))
+        if not found and victims.errors:
+            return NoNomination(f"preemption: {_joined(victims.errors)}", error=True)
+        return found or _hopeless(state, len(potential), victims.reasons())
 
-    def candidates(self, pipeline: Pipeline, query: Query, survey: Survey, state: State) -> list[Candidate]:
+    def candidates(self, pipeline: Pipeline, query: Query, survey: Survey, state: State) -> Sequence[Candidate]:
         """Every node that victims would make room on, however many there are; none where the pod is not eligible."""
         if ineligible(query.pod, survey, state) is not None:
             return []
         potential = _potential(survey, state)
-        return self._search(pipeline, query, survey, state, potential, len(potential)).found
+        return _found(VictimSearch(pipeline, query, survey, state, self._budgets_of(state)), potential, len(potential))
 
     def _wanted(self, potential: int) -> int:
         return min(max(potential * self.percentage // 100, self.absolute), potential)
-
-    def _search(
-        self, pipeline: Pipeline, query: Query, survey: Survey, state: State, potential: NDArray[np.intp], wanted: int
-    ) -> _Search:
-        search = VictimSearch(pipeline, query, survey, state, self._budgets_of(state))
-        sound: list[Candidate] = []
-        violating: list[Candidate] = []
-        begin = 0
-        while begin < len(potential):
-            missing = max(wanted - len(sound) - len(violating), 0)
-            end = begin + missing + missing // 8 + _SMALLEST_PORTION
-            for candidate in search.among(potential[begin:end]):
-                if not candidate.violations:
-                    sound.append(candidate)
-                elif len(violating) < wanted:
-                    violating.append(candidate)
-                if sound and len(sound) + len(violating) >= wanted:
-                    return _Search(sound + violating, search)
-            begin = end
-        return _Search(sound + violating, search)
 
     def _budgets_of(self, state: State) -> Budgets:
         if self._budgets is None or not self._budgets.are_of(state):
@@ -144,28 +147,51 @@ def choose(candidates: Sequence[Candidate], random: Random) -> Nomination:
 
 def cheapest(candidates: Sequence[Candidate]) -> list[Nomination]:
     """Those among which the choice is free, in the order of their names."""
+    best = candidates.cheapest() if isinstance(candidates, Candidates) else _cheapest(candidates)
+    return sorted((candidate.nominate() for candidate in best), key=lambda nomination: nomination.node)
+
+
+def _cheapest(candidates: Sequence[Candidate]) -> list[Candidate]:
     least = min(candidate.cost for candidate in candidates)
-    best = [candidate.nominate() for candidate in candidates if candidate.cost == least]
-    return sorted(best, key=lambda nomination: nomination.node)
+    return [candidate for candidate in candidates if candidate.cost == least]
+
+
+def _found(search: VictimSearch, potential: NDArray[np.intp], wanted: int) -> Candidates:
+    """Looks at the nodes in this order until enough are found, a portion at a time."""
+    harvest, begin = _Harvest(wanted), 0
+    while begin < len(potential):
+        end = begin + harvest.missing + harvest.missing // 8 + _SMALLEST_PORTION
+        for part in search.among(potential[begin:end], harvest.missing):
+            if harvest.take(part):
+                return harvest.candidates()
+        begin = end
+    return harvest.candidates()
 
 
 def _potential(survey: Survey, state: State) -> NDArray[np.intp]:
     """The positions in the survey of the nodes that removing pods may help, in the order of the nodes' names."""
     if survey.stopped_by is not None:
         return np.zeros(0, dtype=np.intp)
-    position = np.full(state.table.capacity, -1, dtype=np.intp)
-    position[row_numbers(survey.rows)] = np.arange(len(survey.fits))
-    by_name = position[state.table.rows_by_name]
-    asked = by_name[by_name >= 0]
-    potential: NDArray[np.intp] = asked[first_codes(survey)[asked] == Code.UNSCHEDULABLE]
+    asked = _by_name(survey, state.table)
+    potential: NDArray[np.intp] = asked[(first_codes(survey) == Code.UNSCHEDULABLE)[asked]]
     return potential
+
+
+def _by_name(survey: Survey, table: NodeTable) -> NDArray[np.intp]:
+    """The positions in the survey in the order of the nodes' names."""
+    if survey.rows is table.rows:
+        return table.name_order[0]
+    position = np.full(table.capacity, -1, dtype=np.intp)
+    position[row_numbers(survey.rows)] = np.arange(len(survey.fits))
+    by_name = position[table.rows_by_name]
+    return by_name[by_name >= 0]
 
 
 def first_codes(survey: Survey) -> NDArray[np.int8]:
     """int8[rows asked]: the code with which the first plugin to refuse the node did so."""
     codes = np.zeros(len(survey.fits), dtype=np.int8)
     for opinion in survey.opinions:
-        if opinion.verdicts is not None:
+        if opinion.verdicts is not None and not opinion.verdicts.all_fit:
             np.copyto(codes, opinion.verdicts.codes, where=codes == Code.FITS)
     for position, opinion in survey.crowded.items():
         if opinion.verdicts is not None:

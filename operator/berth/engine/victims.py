@@ -6,19 +6,24 @@ and leaves no room for the pod is a victim.
 
 The pods of a node change what NodeResourcesFit says, and what other filters say that read pods. On most nodes none of
 the latter minds them: it watches other nodes' pods (`Plugin.watched`), or is content with this node as it is and hangs
-on nothing else. These nodes are searched all at once, on columns; the table's `free` of their rows is lent, changed
-step by step and put back. Of the others, columns rule out those whose resources would not do even so, and the rest is
+on nothing else. These nodes are searched all at once, on columns of their own, which are lent to the table while
+NodeResourcesFit is asked. Of the others, columns rule out those whose resources would not do even so, and the rest is
 tried one by one, by moving the pods in the table and asking the pipeline. Either way the table is as it was afterwards.
+
+What is found stays in columns, too (Candidates): there are many, and records are made of the cheapest only.
 
 Nominated pods of equal or higher priority count as present; for resources alone that is all there is to them, because
 a pod that fits beside them fits without them.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +34,18 @@ from berth.engine.pipeline import Opinion, Pipeline, Survey, moved, reads_resour
 from berth.engine.plugin import Query
 from berth.engine.pods import started
 from berth.engine.state import State
-from berth.engine.verdict import BoolColumn, Code, Verdicts, row_numbers
+from berth.engine.verdict import BoolColumn, Code, Int64Column, Verdicts, row_count, row_numbers
 from berth.model import Pod
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 _LOWEST_PRIORITY = -(2**31)  # taken off each priority, so that one victim more always adds to the sum
+_NEVER = 2**38  # in seconds: later than a time can be that a pod has started at
 
 Cost = tuple[int, int, int, int, int]
 Numbers = NDArray[np.intp]
+Amounts = NDArray[np.int64]
+"""int64[resources, rows]"""
+_NO_COSTS = np.zeros((5, 0), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,54 @@ class Candidate:
         return self.cost[0]
 
 
+class Candidates(Sequence[Candidate]):
+    """Candidates side by side, in the order in which their nodes were looked at.
+
+    `costs` (int64[5, candidates]) are as in Candidate, `nominate` makes the nomination of one, by its index. A record
+    is made of one when somebody looks at it.
+    """
+
+    def __init__(self, costs: NDArray[np.int64], nominate: Callable[[int], Nomination]) -> None:
+        self.costs, self.nominate = costs, nominate
+
+    @classmethod
+    def joined(cls, parts: Sequence["Candidates"]) -> "Candidates":
+        ends = list(accumulate(map(len, parts)))
+
+        def nominate(index: int) -> Nomination:
+            number = bisect_right(ends, index)
+            return parts[number].nominate(index - ends[number] + len(parts[number]))
+
+        return cls(np.concatenate([_NO_COSTS, *(part.costs for part in parts)], axis=1), nominate)
+
+    def __len__(self) -> int:
+        return int(self.costs.shape[1])
+
+    @overload
+    def __getitem__(self, index: int) -> Candidate: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "Candidates": ...
+
+    def __getitem__(self, index: int | slice) -> "Candidate | Candidates":
+        number = range(len(self))[index]
+        if isinstance(number, range):
+            return Candidates(self.costs[:, index], lambda at: self.nominate(number[at]))
+        return Candidate(tuple(self.costs[:, number].tolist()), partial(self.nominate, number))
+
+    def of(self, chosen: Numbers) -> "Candidates":
+        """Those with these indices, in this order."""
+        return Candidates(self.costs[:, chosen], lambda at: self.nominate(int(chosen[at])))
+
+    def cheapest(self) -> list[Candidate]:
+        """Those of the lowest cost."""
+        left = np.arange(len(self))
+        for column in self.costs:
+            costs = column[left]
+            left = left[costs == costs.min()]
+        return [self[index] for index in left.tolist()]
+
+
 @dataclass(frozen=True, slots=True)
 class _Lower:
     """Pods of lower priority: their slots and, for each, the index of its row among the rows searched, ascending."""
@@ -79,6 +136,14 @@ class _Lower:
         """Those on the wanted ones of the rows searched."""
         chosen = wanted[self.place]
         return _Lower(self.slots[chosen], self.place[chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Candidates, and for each the index of its row among the rows searched (`places`, intp[candidates]), ascending."""
+
+    places: Numbers
+    candidates: Candidates
 
 
 class VictimSearch:
@@ -93,7 +158,7 @@ class VictimSearch:
         self._changing = [opinion for opinion in self._asked if opinion.plugin.reads_pods]
         self._fit = [opinion.plugin for opinion in self._asked if reads_resources(opinion)]
         found = state.guests.promised(query.pod)
-        self._contested = np.zeros(0, dtype=np.intp) if found is None else found.rows
+        self._contested: set[int] = set() if found is None else set(found.rows.tolist())
         self._promised = None if found is None else self._spread_out(found)
         self._minded = [self._minded_by(opinion) for opinion in self._asked]
         self._refused: list[tuple[Verdicts, BoolColumn]] = []
@@ -101,20 +166,28 @@ class VictimSearch:
         self._reasons: Counter[str] = Counter()
         self.errors: list[str] = []
 
-    def among(self, positions: Numbers) -> Iterator[Candidate]:
-        """The nodes at these positions of the survey that victims would make room on, in that order."""
+    def among(self, positions: Numbers, first: int) -> Iterator[Candidates]:
+        """The nodes at these positions of the survey that victims would make room on, in that order.
+
+        Victims are looked for on the first so many that are not ruled out; on the others, if somebody asks on.
+        """
         rows = self._rows[positions]
         lower = self._lower_on(rows)
+        free = self._emptied(rows, lower)
         left = np.zeros(len(rows), dtype=np.bool_)
         left[lower.place] = True
         self._reasons[NO_VICTIMS] += int(len(left) - np.count_nonzero(left))
-        left &= self._may_fit(positions, rows, lower, left)
+        left = self._may_fit(positions, rows, free, left)
         minded = np.zeros(len(rows), dtype=np.bool_)
         for column in self._minded:
             if column is not None:
                 minded |= column[rows]
-        found = self._all_at_once(rows, lower.on(left & ~minded))
-        return self._in_order(rows, found, lower.on(left & minded))
+        places = np.flatnonzero(left)
+        for part in filter(len, (places[:first], places[first:])):
+            left = np.zeros(len(rows), dtype=np.bool_)
+            left[part] = True
+            found = self._all_at_once(rows, free, lower.on(left & ~minded))
+            yield from self._in_order(rows, found, lower.on(left & minded))
 
     def reasons(self) -> Counter[str]:
         """Why nodes among those searched were ruled out, and how many for each reason."""
@@ -134,27 +207,28 @@ class VictimSearch:
         """The pods of lower priority on the rows, by row."""
         slots = self._pods.slots_on(rows, self._table.capacity)
         slots = slots[self._pods.priority[slots] < self._query.pod.priority]
-        index = np.zeros(self._table.capacity, dtype=np.intp)
+        index = np.zeros(self._table.capacity, dtype=np.min_scalar_type(len(rows)))  # small numbers are sorted faster
         index[rows] = np.arange(len(rows))
         place = index[self._pods.row[slots]]
         order = np.argsort(place, kind="stable")
-        return _Lower(slots[order], place[order])
+        return _Lower(slots[order], place[order].astype(np.intp))
 
     def _by_importance(self, lower: _Lower) -> _Lower:
         """The same, each row's pods in the order of their importance; of equals, the one that was made first."""
-        slots, place = lower.slots, lower.place
-        keys = np.stack([self._pods.started[slots], -self._pods.priority[slots], place])
-        order = np.lexsort(keys)
-        equal = (keys[:, order[1:]] == keys[:, order[:-1]]).all(axis=0)
+        order, alike = _sorted_within(lower.place, -self._pods.priority[lower.slots])
+        slots = lower.slots[order]
+        order, alike = _sorted_within(alike, np.minimum(self._pods.started[slots], _NEVER))
+        slots = slots[order]
+        equal = alike[1:] == alike[:-1]
         if equal.any():
-            tied = order[np.append(equal, False) | np.append(False, equal)]
+            tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
             made = np.zeros(len(slots), dtype=np.int64)
             made[tied] = _ranks([self._pods.record(slot) for slot in slots[tied].tolist()])
-            order = np.lexsort((made, *keys))
-        return _Lower(slots[order], place[order])
+            slots = slots[_sorted_within(alike, made)[0]]
+        return _Lower(slots, lower.place)
 
-    def _spread_out(self, promised: Promised) -> NDArray[np.int64]:
-        """int64[resources, rows]: what the nominated pods take that the pod has to yield to."""
+    def _spread_out(self, promised: Promised) -> Amounts:
+        """Of all rows: what the nominated pods take that the pod has to yield to."""
         amounts = np.zeros_like(self._table.used)
         amounts[:, promised.rows] = promised.amounts
         return amounts
@@ -169,117 +243,136 @@ class VictimSearch:
         watched = opinion.plugin.watched(self._query, self._state)
         if watched is not None:
             minded &= watched
-        minded[self._contested] = True
+        minded[list(self._contested)] = True
         return minded
 
+    def _emptied(self, rows: Numbers, lower: _Lower) -> Amounts:
+        """What is free on these rows without the lower pods, and with the promised room taken."""
+        free = self._table.free.take(rows, axis=1)
+        if len(lower.slots):
+            begins = _begins(lower.place)
+            free[:, lower.place[begins]] += np.add.reduceat(self._pods.usage.take(lower.slots, axis=1), begins, axis=1)
+        if self._promised is not None:
+            free -= self._promised.take(rows, axis=1)
+        return free
+
     @contextmanager
-    def _emptied(self, rows: Numbers, lower: _Lower) -> Iterator[None]:
-        """The table's `free` of these rows is lent: without the lower pods, and with the promised room taken."""
-        lent = self._table.free[:, rows]
+    def _lent(self, rows: Numbers, free: Amounts) -> Iterator[None]:
+        """For a filter that reads resources, the first rows of the table are these, and so much is free on them."""
+        table = self._table
+        kept = table.free, table.allocatable
         try:
-            if len(lower.slots):
-                begins = np.flatnonzero(np.diff(lower.place, prepend=-1))
-                freed = np.add.reduceat(self._pods.usage[:, lower.slots], begins, axis=1)
-                self._table.free[:, rows[lower.place[begins]]] += freed
-            if self._promised is not None:
-                self._table.free[:, rows] -= self._promised[:, rows]
+            table.free, table.allocatable = free, table.allocatable.take(rows, axis=1)
             yield
         finally:
-            self._table.free[:, rows] = lent
+            table.free, table.allocatable = kept
 
-    def _may_fit(self, positions: Numbers, rows: Numbers, lower: _Lower, asked: BoolColumn) -> BoolColumn:
+    def _may_fit(self, positions: Numbers, rows: Numbers, free: Amounts, asked: BoolColumn) -> BoolColumn:
         """Where resources, and all that pods do not change, leave room once all pods of lower priority are gone.
 
         Why they do not is doubtful where a filter that minds the pods might have refused the node before.
         """
         left, unsure = asked.copy(), np.zeros(len(rows), dtype=np.bool_)
         for opinion, minded in zip(self._asked, self._minded, strict=True):
-            assert opinion.verdicts is not None
-            seen = _taken(opinion.verdicts, positions)
-            if reads_resources(opinion):
-                with self._emptied(rows, lower):
-                    seen = opinion.plugin.filter(self._query, self._state, rows)
-            refused = left & (seen.codes != Code.FITS)
-            if minded is not None:
-                refused &= ~minded[rows]
-            left &= ~refused
-            self._refused.append((seen, refused & ~unsure))
-            self._doubtful += rows[refused & unsure].tolist()
+            seen = self._seen(opinion, positions, rows, free)
+            if seen is not None:
+                refused = left & ~seen.fits
+                if minded is not None:
+                    refused &= ~minded[rows]
+                left &= ~refused
+                self._refused.append((seen, refused & ~unsure))
+                self._doubtful += rows[refused & unsure].tolist()
             if minded is not None:
                 unsure |= minded[rows]
         return left
 
-    def _all_at_once(self, rows: Numbers, lower: _Lower) -> dict[int, Candidate]:
-        """Where only resources count: one step a pod, all rows side by side. By the index of the row."""
-        if not len(lower.slots):
-            return {}
-        lower = self._by_importance(lower)
+    def _seen(self, opinion: Opinion, positions: Numbers, rows: Numbers, free: Amounts) -> Verdicts | None:
+        """What the filter says with so much free, and all else as it was; None: that the pod fits everywhere."""
+        verdicts = opinion.verdicts
+        assert verdicts is not None
+        if reads_resources(opinion):
+            with self._lent(rows, free):
+                return opinion.plugin.filter(self._query, self._state, slice(0, len(rows)))
+        if verdicts.all_fit:
+            return None
+        return Verdicts(verdicts.codes[positions], lambda: verdicts.causes[positions], verdicts.describe)
+
+    def _all_at_once(self, rows: Numbers, free: Amounts, lower: _Lower) -> _Found:
+        """Where only resources count: one step a pod, all rows side by side."""
         protected = np.zeros(len(lower.slots), dtype=np.bool_)
+        if not len(lower.slots):
+            return self._found(rows, lower, protected)
+        lower = self._by_importance(lower)
         if self._budgets:
             records = [self._pods.record(slot) for slot in lower.slots.tolist()]
             protected = self._budgets.protected(records, lower.place)
         victim = np.zeros(len(lower.slots), dtype=np.bool_)
-        with self._emptied(rows, lower):
-            for turn in _turns(lower.place, protected):
-                on, usage = rows[lower.place[turn]], self._pods.usage[:, lower.slots[turn]]
-                self._table.free[:, on] -= usage
-                short = self._short(on)
-                self._table.free[:, on[short]] += usage[:, short]
-                victim[turn[short]] = True
-        return self._candidates(rows, _Lower(lower.slots[victim], lower.place[victim]), protected[victim])
+        turns = _turns(lower.place, protected)
+        places = lower.place[turns[0]]
+        free = free.take(places, axis=1)
+        with self._lent(rows[places], free):
+            for turn in turns:
+                there = slice(0, len(turn))
+                usage = self._pods.usage.take(lower.slots[turn], axis=1)
+                free[:, there] -= usage
+                short = self._short(there)
+                if short.any():
+                    free[:, there] += usage * short
+                    victim[turn[short]] = True
+        return self._found(rows, _Lower(lower.slots[victim], lower.place[victim]), protected[victim])
 
-    def _short(self, rows: Numbers) -> BoolColumn:
-        short = np.zeros(len(rows), dtype=np.bool_)
+    def _short(self, rows: slice) -> BoolColumn:
+        """bool[rows]: where resources do not do."""
+        short = np.zeros(row_count(rows), dtype=np.bool_)
         for plugin in self._fit:
-            short |= plugin.filter(self._query, self._state, rows).codes != Code.FITS
+            short |= ~plugin.filter(self._query, self._state, rows).fits
         return short
 
-    def _candidates(self, rows: Numbers, victims: _Lower, protected: BoolColumn) -> dict[int, Candidate]:
-        if not len(victims.slots):
-            return {}
-        begins = np.flatnonzero(np.diff(victims.place, prepend=-1))
+    def _found(self, rows: Numbers, victims: _Lower, protected: BoolColumn) -> _Found:
+        """The rows that the victims are on, as candidates."""
+        begins = _begins(victims.place)
         ends = np.append(begins[1:], len(victims.slots))
+        places = victims.place[begins]
         priority = self._pods.priority[victims.slots]
-        costs = (
-            np.add.reduceat(protected.astype(np.int64), begins),
-            priority[begins],
-            np.add.reduceat(priority - _LOWEST_PRIORITY, begins),
-            ends - begins,
-            -self._pods.started[victims.slots[begins]],
+        costs = np.stack(
+            [
+                np.add.reduceat(protected, begins, dtype=np.int64),
+                priority[begins],
+                np.add.reduceat(priority - _LOWEST_PRIORITY, begins),
+                ends - begins,
+                -self._pods.started[victims.slots[begins]],
+            ]
         )
-        spans = zip(
-            victims.place[begins].tolist(),
-            begins.tolist(),
-            ends.tolist(),
-            zip(*(column.tolist() for column in costs), strict=True),
-            strict=True,
-        )
-        return {
-            place: Candidate(cost, partial(self._nomination, int(rows[place]), victims.slots[begin:end], cost[0]))
-            for place, begin, end, cost in spans
-        }
 
-    def _nomination(self, row: int, slots: Numbers, violations: int) -> Nomination:
-        victims = tuple(self._pods.record(slot) for slot in slots.tolist())
-        return Nomination(self._table.name(row), victims, violations)
+        def nominate(index: int) -> Nomination:
+            slots = victims.slots[begins[index] : ends[index]]
+            gone = tuple(self._pods.record(slot) for slot in slots.tolist())
+            return Nomination(self._table.name(int(rows[places[index]])), gone, int(costs[0, index]))
+
+        return _Found(places, Candidates(costs, nominate))
 
     # --- one node at a time ------------------------------------------------------------------------------------------
 
-    def _in_order(self, rows: Numbers, found: dict[int, Candidate], lower: _Lower) -> Iterator[Candidate]:
+    def _in_order(self, rows: Numbers, found: _Found, lower: _Lower) -> Iterator[Candidates]:
         """Those found already, and those that are found by trying the rows that the lower pods are on."""
-        if not len(lower.slots):
-            yield from found.values()
-            return
-        lower = self._by_importance(lower)
-        begins = np.flatnonzero(np.diff(lower.place, prepend=-1))
-        groups = zip(lower.place[begins].tolist(), np.split(lower.slots, begins[1:]), strict=True)
-        untried = {place: [self._pods.record(slot) for slot in slots.tolist()] for place, slots in groups}
-        for place in sorted([*found, *untried]):
-            candidate = found[place] if place in found else self._on(int(rows[place]), untried[place])
+        begin = 0
+        for place, slots in self._untried(lower):
+            end = int(np.searchsorted(found.places, place))
+            yield found.candidates[begin:end]
+            candidate = self._on(int(rows[place]), [self._pods.record(slot) for slot in slots.tolist()])
             if candidate is not None:
                 yield candidate
+            begin = end
+        yield found.candidates[begin:]
 
-    def _on(self, row: int, pods: Sequence[Pod]) -> Candidate | None:
+    def _untried(self, lower: _Lower) -> Iterator[tuple[int, Numbers]]:
+        """The places of the lower pods, and their slots by importance."""
+        if len(lower.slots):
+            lower = self._by_importance(lower)
+            begins = _begins(lower.place)
+            yield from zip(lower.place[begins].tolist(), np.split(lower.slots, begins[1:]), strict=True)
+
+    def _on(self, row: int, pods: Sequence[Pod]) -> Candidates | None:
         """Moves the pods, which are in the order of their importance, in the table and asks the pipeline."""
         protected = self._budgets.protected(pods, np.zeros(len(pods), dtype=np.intp)).tolist()
         returning = [pod for _, pod in sorted(zip(protected, pods, strict=True), key=lambda pair: not pair[0])]
@@ -294,7 +387,8 @@ class VictimSearch:
         order = {pod.uid: number for number, pod in enumerate(pods)}
         victims = sorted(victims, key=lambda pod: order[pod.uid])
         violations = sum(protected[order[pod.uid]] for pod in victims)
-        return Candidate(cost_of(victims, violations), partial(Nomination, name, tuple(victims), violations))
+        nomination = Nomination(name, tuple(victims), violations)
+        return Candidates(np.array([cost_of(victims, violations)], dtype=np.int64).T, lambda index: nomination)
 
     def _tried(self, row: int, name: str, pods: Sequence[Pod], returning: Sequence[Pod]) -> list[Pod] | None:
         """Who of the returning pods must stay away; None where the pod does not fit without all of them."""
@@ -346,18 +440,42 @@ def cost_of(victims: Sequence[Pod], violations: int) -> Cost:
     return violations, highest, sums, len(victims), -started(victims[0].start_time)
 
 
-def _taken(verdicts: Verdicts, positions: Numbers) -> Verdicts:
-    return Verdicts(verdicts.codes[positions], verdicts.causes[positions], verdicts.describe)
+def _differ(numbers: Numbers) -> BoolColumn:
+    """bool[numbers]: whether each is another one than that before it."""
+    differ = np.ones(len(numbers), dtype=np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=differ[1:])
+    return differ
 
 
-def _turns(place: Numbers, protected: BoolColumn) -> Iterator[Numbers]:
-    """Who comes back when: each turn holds at most one pod of a place, the protected ones first."""
-    order = np.lexsort((~protected, place))
-    begins = np.flatnonzero(np.diff(place[order], prepend=-1))
+def _begins(place: Numbers) -> Numbers:
+    """intp[places]: the index of the first pod of each place, of pods that are ordered by their places."""
+    return np.flatnonzero(_differ(place))
+
+
+def _sorted_within(groups: Numbers, values: Int64Column) -> tuple[Numbers, Numbers]:
+    """The order by group and then by value, and the groups in that order of those that are alike in both.
+
+    Groups are numbered in ascending order. As each lies together already, one sort by a number that stands for group
+    and value is much faster than a sort by one and then by the other.
+    """
+    lowest = values.min()
+    both = groups * (values.max() - lowest + 1) + (values - lowest)
+    order = np.argsort(both, kind="stable")
+    return order, np.cumsum(_differ(both[order]))
+
+
+def _turns(place: Numbers, protected: BoolColumn) -> list[Numbers]:
+    """Who comes back when: each turn holds at most one pod of a place, the protected ones first.
+
+    The places that have a pod in a turn are the first of those in the turn before.
+    """
+    order = np.argsort(2 * place + ~protected, kind="stable")
+    begins = _begins(place)
     lengths = np.diff(begins, append=len(place))
-    turn = np.arange(len(place)) - np.repeat(begins, lengths)
-    by_turn = order[np.argsort(turn, kind="stable")]
-    yield from np.split(by_turn, np.cumsum(np.bincount(turn))[:-1])
+    longest = np.argsort(-lengths, kind="stable")
+    ends = len(begins) - np.cumsum(np.bincount(lengths))[:-1]
+    begins = begins[longest]
+    return [order[begins[:end] + turn] for turn, end in enumerate(ends.tolist())]
 
 
 def _ranks(pods: Sequence[Pod]) -> Numbers:
