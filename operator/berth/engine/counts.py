@@ -60,7 +60,7 @@ class Extent(Protocol):
 class RowCounts:
     """How many pods of one kind lie on each row. What is handed out is shared: read it, never write it."""
 
-    __slots__ = ("_arrays", "_column", "_extent", "_few", "_sums", "dropped", "settlement", "version")
+    __slots__ = ("_arrays", "_column", "_extent", "_few", "_summed_at", "_sums", "dropped", "settlement", "version")
 
     def __init__(self, extent: Extent) -> None:
         self.version = 0
@@ -70,28 +70,32 @@ class RowCounts:
         self._few: dict[int, int] | None = {}
         self._column: Int64Column = np.zeros(0, dtype=np.int64)
         self._arrays: tuple[Int64Column, Int64Column] | None = None
-        self._sums: list[tuple[Int64Column, int, Int64Column]] = []
+        self._sums: list[tuple[Int64Column, Int64Column]] = []  # the domains of the rows, and the count of each domain
+        self._summed_at = 0  # the version of the nodes
 
     def add(self, row: int, pods: int) -> None:
         """Moves the count of a row by `pods`, which may be negative."""
         self.version += 1
-        for domains, version, sums in self._sums:
-            if version == self._extent.static_version and row < len(domains) and (domain := domains.item(row)) >= 0:
+        if self._sums and self._summed_at != self._extent.static_version:
+            self._sums.clear()
+        for domains, sums in self._sums:
+            if row < len(domains) and (domain := domains.item(row)) >= 0:
                 before = sums.item(domain)
                 sums[domain] = before + pods
                 if not before or before == -pods:
                     self.settlement += 1
-        if self._few is None:
+        few = self._few
+        if few is None:
             if row >= len(self._column):
                 self._column = grown(self._column, 2 * row)
             self._column[row] = self._column.item(row) + pods
             return
         self._arrays = None
-        count = self._few.get(row, 0) + pods
+        count = few.get(row, 0) + pods
         if count:
-            self._few[row] = count
+            few[row] = count
         else:
-            self._few.pop(row, None)
+            few.pop(row, None)
 
     def add_many(self, counts: Mapping[int, int]) -> None:
         """Adds another's counts to these."""
@@ -145,10 +149,13 @@ class RowCounts:
         taking.
         """
         version = self._extent.static_version
+        if version != self._summed_at:
+            self._sums.clear()
+            self._summed_at = version
         for kept in self._sums:
-            known, at, sums = kept
+            known, sums = kept
             if known is domains:
-                if at == version and len(sums) >= size:
+                if len(sums) >= size:
                     return sums[:size]
                 self._sums = [other for other in self._sums if other is not kept]
                 break
@@ -160,7 +167,7 @@ class RowCounts:
         np.add.at(sums, domains[rows], counts)
         sums = sums[:size]
         self.settlement += 1
-        self._sums.append((domains, version, sums))
+        self._sums.append((domains, sums))
         del self._sums[:-_KEPT_SUMS]
         return sums
 

@@ -16,13 +16,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
 from berth.engine.counts import RowCounts
 from berth.engine.domains import Domains
 from berth.engine.verdict import BoolColumn, Int64Column, Rows
+
+N = TypeVar("N", int, float)
 
 MOST_GROUPS: Final = 4096
 MOST_INHABITED: Final = 512
@@ -125,6 +127,15 @@ class Groups:
     def places_inhabited(self, axis: int) -> int:
         """How many places on an axis have a node that fits."""
         return self._places_inhabited[axis]
+
+
+    def sums(self, shares: Sequence[Sequence[N]]) -> list[N]:
+        """What each inhabited group, in their order, has of all axes together; `shares` are by axis and place there."""
+        cells, first = self.inhabited.values(), shares[0]
+        sums = [first[places[0]] for places in cells]
+        for axis, share in enumerate(shares[1:], start=1):
+            sums = [so_far + share[places[axis]] for so_far, places in zip(sums, cells, strict=True)]
+        return sums
 
 
 def by_node(scores: Mapping[int, int], size: int, of: Int64Column) -> Int64Column:

@@ -4,30 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from berth.engine.groups import Groups, by_node
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import BoolColumn, Int64Column
+
+
+class Scorer(NamedTuple):
+    """A plugin that scores, with its weight. `normalises`: over the feasible nodes."""
+
+    plugin: Plugin
+    weight: int
+    knows_bounds: bool
+    normalises: bool
+
+    @classmethod
+    def of(cls, plugin: Plugin, weight: int) -> Scorer:
+        knows = knows_bounds(plugin)
+        return cls(plugin, weight, knows, knows or type(plugin).normalize is not Plugin.normalize)
 
 
 @dataclass(slots=True)
 class KeptFilter:
     """A filter that is not static: which nodes it lets the pod onto, None where it has nothing to say of the pod."""
 
-    index: int
     plugin: Plugin
     basis: Hashable | None
     lets: BoolColumn | None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its verdicts stay as they are until another object changes than a pod or a node."""
+        return self.basis is NOTHING_ELSE and not self.plugin.node_local
 
 
 @dataclass(slots=True)
 class KeptLocal:
     """A score of nothing but its node: added to the sum as it comes."""
 
-    index: int
     plugin: Plugin
     weight: int
     basis: Hashable | None
@@ -42,9 +60,9 @@ class KeptRelative:
     where there is neither, it has nothing to say of the pod. `raw` is kept where the plugin knows its bounds.
     """
 
-    index: int
     plugin: Plugin
     weight: int
+    knows_bounds: bool
     static: bool
     basis: Hashable | None
     groups: Groups | None = None
@@ -56,6 +74,11 @@ class KeptRelative:
     @property
     def speaks(self) -> bool:
         return self.points is not None or self.by_group is not None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has nothing to say until another object changes than a pod or a node."""
+        return self.basis is NOTHING_ELSE and not self.plugin.node_local and not self.speaks
 
     def by_position(self) -> Int64Column | None:
         if self.groups is None or self.by_group is None:
@@ -70,12 +93,6 @@ class KeptRelative:
 
 def knows_bounds(plugin: Plugin) -> bool:
     return type(plugin).bounds is not Plugin.bounds
-
-
-def is_relative(plugin: Plugin, static: bool) -> bool:
-    """Whether its scores are normalised over the feasible nodes, or hang on others than their own."""
-    normalises = knows_bounds(plugin) or type(plugin).normalize is not Plugin.normalize
-    return normalises or not (static or plugin.node_local)
 
 
 def group_scores(groups: Groups, plugin: Plugin, query: Query, state: State) -> dict[int, int]:

@@ -30,24 +30,24 @@ from berth.engine.kept import (
     KeptFilter,
     KeptLocal,
     KeptRelative,
+    Scorer,
     group_scores,
-    is_relative,
-    knows_bounds,
     sum_of,
     weighted,
 )
 from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
-from berth.engine.standings import NOT_FEASIBLE, Standings
+from berth.engine.standings import NOT_FEASIBLE, Leaders, Places, Standings
 from berth.engine.state import State
-from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, row_numbers
+from berth.engine.verdict import BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_numbers
 from berth.model import Pod
 
 MOST_CHANGES: Final = 24  # beyond, asking about all nodes at once is faster than about each that changed
 
-Judge = Callable[[int, Plugin, Query, State, Rows], Verdicts]
-Score = Callable[[int, Plugin, Query, State, Rows], Int64Column]
-Constant = Callable[[int, Plugin, Query, State], int | None]
-Places = dict[int, int]  # the positions of nodes, by row
+Judge = Callable[[Plugin, Query, State, Rows], Verdicts]
+Score = Callable[[Plugin, Query, State, Rows], Int64Column]
+Constant = Callable[[Plugin, Query, State], int | None]
+Said = tuple[Plugin, PreFilter, Verdicts | None]
+Located = dict[int, int]  # the positions of nodes, by row
 Lap = Callable[
     [str, str], None
 ]  # told which extension point is through, and with which status (kube-scheduler's words)
@@ -56,40 +56,30 @@ SUCCESS = "Success"
 
 
 class Panel:
-    def __init__(
-        self,
-        filters: Sequence[Plugin],
-        scores: Sequence[tuple[Plugin, int]],
-        judge: Judge,
-        score: Score,
-        constant: Constant,
-    ) -> None:
-        """`judge` and `score` ask a plugin, by its number, about rows; they know what may be shared between pods.
+    def __init__(self, scorers: Sequence[Scorer], judge: Judge, score: Score, constant: Constant) -> None:
+        """`judge` and `score` ask a plugin about rows; they know what may be shared between pods.
 
         `constant` is what a plugin that knows its bounds gives to every node alike, None where it does not.
         """
-        self._constant = constant
         self.fits: BoolColumn
         self.feasible = 0
-        self._all_filters, self._all_scores = filters, scores
-        self._judge, self._score = judge, score
+        self._scorers = scorers
+        self._judge, self._score, self._constant = judge, score, constant
 
     # --- building ----------------------------------------------------------------------------------------------------
 
-    def build(self, query: Query, state: State, fits: BoolColumn, verdicts: Sequence[Verdicts | None]) -> None:
-        """From a survey of all rows: where the pod fits, and each filter's verdicts, None where it was not asked."""
+    def build(self, query: Query, state: State, fits: BoolColumn, opinions: Sequence[Said]) -> None:
+        """From a survey of all rows: where the pod fits, and what the filters said that it concerns."""
         self._query, self.signature = query, query.pod.signature
         self._table, self._rows = state.table, state.table.rows
         self._static_version, self._mark = state.table.static_version, state.table.mark
         self._epoch = _epoch(state)
         self._static_fits: BoolColumn | None = None
         self._filters: list[KeptFilter] = []
-        for index, (plugin, said) in enumerate(zip(self._all_filters, verdicts, strict=True)):
-            if not plugin.concerns(query.pod):
-                continue
+        for plugin, _, said in opinions:
             if plugin.static_key(query.pod) is None:
                 lets = None if said is None else said.fits.copy()
-                self._filters.append(KeptFilter(index, plugin, plugin.filter_basis(query, state), lets))
+                self._filters.append(KeptFilter(plugin, plugin.filter_basis(query, state), lets))
             elif said is not None and not said.all_fit:
                 self._static_fits = said.fits if self._static_fits is None else self._static_fits & said.fits
         self.fits = fits.copy()
@@ -98,26 +88,34 @@ class Panel:
         self._grouped: KeptRelative | None = None
         self._local: list[KeptLocal] = []
         self._relative: list[KeptRelative] = []
-        for index, (plugin, weight) in enumerate(self._all_scores):
-            if plugin.concerns(query.pod):
-                self._take_in(index, plugin, weight, query, state)
+        for scorer in self._scorers:
+            if scorer.plugin.concerns(query.pod):
+                self._take_in(scorer, query, state)
         self._settle(query, state)
         self._add_up()
+        self._sort_out()
 
-    def _take_in(self, index: int, plugin: Plugin, weight: int, query: Query, state: State) -> None:
+    def _sort_out(self) -> None:
+        """Whom to ask again while nothing changes but pods and nodes."""
+        self._open_filters = [judged for judged in self._filters if not judged.is_settled]
+        self._open_locals = [local for local in self._local if local.basis is not NOTHING_ELSE]
+        self._open_relatives = [relative for relative in self._relative if not relative.is_settled]
+
+    def _take_in(self, scorer: Scorer, query: Query, state: State) -> None:
+        plugin, weight, bounded, normalises = scorer
         static = plugin.static_key(query.pod) is not None
-        if is_relative(plugin, static):
-            if static and self._constant(index, plugin, query, state) is not None:
+        if normalises or not (static or plugin.node_local):
+            if static and bounded and self._constant(plugin, query, state) is not None:
                 return
             basis = () if static else plugin.score_basis(query, state)
-            relative = KeptRelative(index, plugin, weight, static, basis)
+            relative = KeptRelative(plugin, weight, bounded, static, basis)
             self._relate(relative, query, state)
             if not static or relative.speaks:
                 self._relative.append(relative)
         elif not static:
-            self._local.append(KeptLocal(index, plugin, weight, plugin.score_basis(query, state)))
+            self._local.append(KeptLocal(plugin, weight, plugin.score_basis(query, state)))
         elif plugin.pre_score(query, state):
-            said = weighted(self._score(index, plugin, query, state, self._rows), weight)
+            said = weighted(self._score(plugin, query, state, self._rows), weight)
             self._fixed = said if self._fixed is None else self._fixed + said
 
     def _settle(self, query: Query, state: State) -> None:
@@ -126,7 +124,7 @@ class Panel:
         for local in self._local:
             local.speaks = local.plugin.pre_score(query, state)
             if local.speaks:
-                said = self._score(local.index, local.plugin, query, state, self._rows)
+                said = self._score(local.plugin, query, state, self._rows)
                 parts.append(weighted(said, local.weight))
         self._settled = sum_of(parts, len(self.fits))
         if self.feasible < len(self.fits):
@@ -134,7 +132,7 @@ class Panel:
 
     def _relate(self, relative: KeptRelative, query: Query, state: State) -> None:
         """Asks the plugin for all its scores."""
-        index, plugin, weight = relative.index, relative.plugin, relative.weight
+        plugin, weight = relative.plugin, relative.weight
         relative.groups = relative.by_group = relative.points = relative.raw = None
         axes = None if relative.static else plugin.axes(query, state)
         if axes is not None:
@@ -143,16 +141,16 @@ class Panel:
             relative.by_group = group_scores(relative.groups, plugin, query, state)
         elif not plugin.pre_score(query, state):
             return
-        elif knows_bounds(plugin):
-            relative.raw = self._score(index, plugin, query, state, self._rows)
+        elif relative.knows_bounds:
+            relative.raw = self._score(plugin, query, state, self._rows)
             relative.bounds = self._bounds(relative)
             relative.points = weighted(plugin.scale(relative.raw, relative.bounds), weight)
         elif self.feasible == len(self.fits):
-            relative.points = weighted(plugin.normalize(self._score(index, plugin, query, state, self._rows)), weight)
+            relative.points = weighted(plugin.normalize(self._score(plugin, query, state, self._rows)), weight)
         else:
             relative.points = np.zeros(len(self.fits), dtype=np.int64)
             feasible = self.fits.nonzero()[0]
-            said = self._score(index, plugin, query, state, row_numbers(self._rows)[feasible])
+            said = self._score(plugin, query, state, row_numbers(self._rows)[feasible])
             relative.points[feasible] = weighted(plugin.normalize(said), weight)
 
     def _bounds(self, relative: KeptRelative) -> Hashable | None:
@@ -163,10 +161,12 @@ class Panel:
     def _add_up(self) -> None:
         """Ranks all nodes anew: by the groups of one score, and by what every node has of the others."""
         levels, self._grouped = self._settled, None
+        self._beside: list[KeptRelative] = []  # the others that speak
         for relative in self._relative:
             if relative.groups is not None and self._grouped is None:
                 self._grouped = relative
             elif (points := relative.by_position()) is not None:
+                self._beside.append(relative)
                 levels = levels + points
         groups = None if self._grouped is None else self._grouped.groups
         self._standings = Standings(levels, groups, *self._table.name_order)
@@ -176,7 +176,7 @@ class Panel:
         """The rows that share the highest total, in the order of their names."""
         return self._table.rows_by_name.take(self.best_places())
 
-    def best_places(self) -> NDArray[np.intp]:
+    def best_places(self) -> Places | Leaders:
         """The same as places in that order."""
         grouped = self._grouped
         return self._standings.best() if grouped is None else self._standings.best(grouped.by_group, grouped.weight)
@@ -196,15 +196,14 @@ class Panel:
         rows = table.changes_since(self._mark)
         if rows is None or len(rows) > MOST_CHANGES:
             return False
-        epoch, self._epoch = self._epoch, _epoch(state)
-        still = epoch == self._epoch
+        epoch = _epoch(state)
+        still, self._epoch = epoch == self._epoch, epoch
         changed = self._located(rows)
         touched = dict(changed)
+        turned: list[int] = []
         anew = False
-        for judged in self._filters:
-            if still and judged.basis is NOTHING_ELSE and not judged.plugin.node_local:
-                continue
-            said = self._judge_again(judged, query, state, changed, touched, still)
+        for judged in self._open_filters if still else self._filters:
+            said = self._judge_again(judged, query, state, changed, touched, turned, still)
             if said is None:
                 return False
             anew |= said
@@ -213,54 +212,70 @@ class Panel:
             self.feasible = int(np.count_nonzero(self.fits))
             flipped: Collection[int] | None = None if not np.array_equal(before, self.fits) else ()
         else:
-            flipped = self._fit_again(touched.values())
+            flipped = self._fit_again(turned) if turned else ()
         if self.feasible < 2:
             return False  # nothing to choose from: a single node is taken without scoring
         if lap is not None:
             lap("Filter", SUCCESS)
         self._score_again(query, state, changed, touched, flipped, still)
+        if not still:
+            self._sort_out()
         if lap is not None:
             lap("Score", SUCCESS)
         self._mark = table.mark
         return True
 
     def _judge_again(
-        self, judged: KeptFilter, query: Query, state: State, changed: Places, touched: Places, still: bool
+        self,
+        judged: KeptFilter,
+        query: Query,
+        state: State,
+        changed: Located,
+        touched: Located,
+        turned: list[int],
+        still: bool,
     ) -> bool | None:
-        """Whether the filter was asked about all nodes, not only about those touched; None: no node is left to it."""
+        """Whether the filter was asked about all nodes, not only about those touched; None: no node is left to it.
+
+        `turned` gets the positions on which it has another opinion than before.
+        """
         plugin, before = judged.plugin, judged.basis
-        rows: Places | None = changed if plugin.node_local else {}
+        rows: Located | None = changed if plugin.node_local else {}
         if not still or before is not NOTHING_ELSE:
             judged.basis = plugin.filter_basis(query, state)
             if judged.basis is None or judged.basis != before:
                 rows = self._reached(judged, before, query, state, changed)
         if rows is not None:
-            if judged.lets is not None:
+            lets = judged.lets
+            if lets is not None:
                 for row, position in rows.items():
                     touched[row] = position
-                    judged.lets[position] = plugin.fits_row(query, state, row)
+                    fits = plugin.fits_row(query, state, row)
+                    if fits != lets.item(position):
+                        lets[position] = fits
+                        turned.append(position)
             return False
         answer = plugin.pre_filter(query, state)
         if answer.code is not Code.FITS or answer.nodes is not None:
             return None
         judged.lets = None
         if not answer.skip:
-            said = self._judge(judged.index, plugin, query, state, self._rows)
+            said = self._judge(plugin, query, state, self._rows)
             if said.failed is not None:
                 return None
             judged.lets = said.fits.copy()
         return True
 
     def _reached(
-        self, judged: KeptFilter, before: Hashable | None, query: Query, state: State, changed: Places
-    ) -> Places | None:
+        self, judged: KeptFilter, before: Hashable | None, query: Query, state: State, changed: Located
+    ) -> Located | None:
         """The nodes whose verdicts the change of the basis reaches; None: all."""
         if judged.lets is None or before is None or judged.basis is None:
             return None
         rows = judged.plugin.reach(query, state, before, judged.basis, list(changed))
         return None if rows is None or len(rows) > MOST_CHANGES else self._located(rows)
 
-    def _located(self, rows: Sequence[int]) -> Places:
+    def _located(self, rows: Sequence[int]) -> Located:
         """The rows of known nodes among these, with their positions."""
         if isinstance(self._rows, slice):
             if len(rows) == 1 and rows[0] < self._rows.stop:
@@ -276,10 +291,10 @@ class Panel:
                 fits &= judged.lets
         return fits
 
-    def _fit_again(self, positions: Collection[int]) -> Collection[int]:
-        """The positions at which the pod fits and did not, or did and does not; the filters were asked about these."""
+    def _fit_again(self, turned: Sequence[int]) -> Collection[int]:
+        """The positions at which the pod fits and did not, or did and does not, of those where a filter has turned."""
         flipped = []
-        for position in positions:
+        for position in turned:
             fits = self._let(position)
             if fits != self.fits.item(position):
                 self.fits[position] = fits
@@ -297,27 +312,24 @@ class Panel:
         self,
         query: Query,
         state: State,
-        changed: Places,
-        touched: Places,
+        changed: Located,
+        touched: Located,
         flipped: Collection[int] | None,
         still: bool,
     ) -> None:
         """`flipped` are the positions that fit and did not, or did and do not; None: they may be many."""
         whole = flipped is None
-        for local in self._local:
-            if not still or local.basis is not NOTHING_ELSE:
-                basis, local.basis = local.basis, local.plugin.score_basis(query, state)
-                whole |= local.basis is None or local.basis != basis
+        for local in self._open_locals if still else self._local:
+            basis, local.basis = local.basis, local.plugin.score_basis(query, state)
+            whole |= local.basis is None or local.basis != basis
         if whole:
             self._settle(query, state)
         else:
             for row, position in touched.items():
                 self._settled[position] = self._sum_of(row, position, query, state)
         regrouped = False
-        for relative in self._relative:
+        for relative in self._open_relatives if still else self._relative:
             groups = relative.groups
-            if still and relative.basis is NOTHING_ELSE and not relative.plugin.node_local and not relative.speaks:
-                continue
             moved = self._relate_again(relative, query, state, changed, touched, flipped, still)
             regrouped |= relative.groups is not groups
             whole |= moved and (relative is not self._grouped or regrouped)
@@ -326,14 +338,12 @@ class Panel:
             if regrouped:
                 self._standings.find_peaks()
             return
+        grouped = None if self._grouped is None else self._grouped.groups
         for position in touched.values():
-            level, group = self._settled.item(position), 0
-            for relative in self._relative:
-                if relative is not self._grouped:
-                    level += relative.at(position)
-                elif relative.groups is not None:
-                    group = relative.groups.of.item(position)
-            self._standings.set(position, level, group)
+            level = self._settled.item(position)
+            for relative in self._beside:
+                level += relative.at(position)
+            self._standings.set(position, level, 0 if grouped is None else grouped.of.item(position))
 
     def _sum_of(self, row: int, position: int, query: Query, state: State) -> int:
         if not self.fits.item(position):
@@ -349,8 +359,8 @@ class Panel:
         relative: KeptRelative,
         query: Query,
         state: State,
-        changed: Places,
-        touched: Places,
+        changed: Located,
+        touched: Located,
         flipped: Collection[int] | None,
         still: bool,
     ) -> bool:
@@ -382,7 +392,7 @@ class Panel:
         groups: Groups,
         query: Query,
         state: State,
-        touched: Places,
+        touched: Located,
         flipped: Collection[int],
     ) -> bool:
         """The same for a score by groups, where few nodes may be in another group or count no more."""

@@ -18,13 +18,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.events import ANY, Event
-from berth.engine.kept import knows_bounds
+from berth.engine.kept import Scorer
 from berth.engine.outside import EXTENDERS, Outside, points_of, verdicts_of
 from berth.engine.panel import SUCCESS, Lap, Panel
 from berth.engine.plugin import Plugin, Query
@@ -89,8 +90,7 @@ class Diagnosis:
         return replace(self, survey=None, query=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Opinion:
+class Opinion(NamedTuple):
     """What one filter says of a pod: before any node is looked at, and of each node (None: it was not asked)."""
 
     plugin: Plugin
@@ -98,21 +98,22 @@ class Opinion:
     verdicts: Verdicts | None
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """What the filters left. `fits` is bool[rows asked]; `opinions` are in the pipeline's order.
+class Survey(NamedTuple):
+    """What the filters left. `fits` is bool[rows asked]; `opinions` are in the pipeline's order, of those that the pod
+    concerns.
 
     `crowded` are the nodes that fit as they are, but not with the pods that are nominated to them: by position in
     `rows`, the opinion of the filter that says so. `promised`: some opinions count with those pods themselves.
-    `failed`: a filter failed on a node that none before it had refused, and nothing is decided.
+    `flawed`: a filter failed on a node. `failed`: on one that none before it had refused, and nothing is decided.
     """
 
     rows: Rows
     fits: BoolColumn
     opinions: tuple[Opinion, ...]
     stopped_by: Opinion | None
-    crowded: Mapping[int, Opinion] = field(default_factory=dict)
+    crowded: Mapping[int, Opinion] = MappingProxyType({})
     promised: bool = False
+    flawed: bool = False
     failed: Diagnosis | None = None
 
 
@@ -142,12 +143,15 @@ class Pipeline:
         self.filters = tuple(filters)
         self.scores = tuple(scores)
         self.tie_break = tie_break
+        self._takes_first, self._draws = tie_break is TieBreak.FIRST, tie_break is TieBreak.RANDOM
         self.node_percentage = node_percentage
         self.check_all = check_all
         self._turn = 0
         self._search_from = 0
+        self._scorers = [Scorer.of(plugin, weight) for plugin, weight in scores]
         self._kept: OrderedDict[tuple[str, int, Hashable], Any] = OrderedDict()
-        self._kept_of: tuple[NodeTable | None, int] = (None, 0)
+        self._kept_of: NodeTable | None = None
+        self._kept_at = 0  # the version of its nodes
         self._panels: OrderedDict[Hashable, Panel] = OrderedDict()
         self._judged_lately: OrderedDict[Hashable, Pod] = OrderedDict()
 
@@ -166,8 +170,8 @@ class Pipeline:
             if panel is not None:
                 self._note_judged(panel.signature, pod)
                 places = panel.best_places()
-                row = table.rows_by_name.item(places.item(self._choose(len(places), random)))
-                return Placement(table.name(row), nodes, panel.feasible)
+                place = places[self._choose(len(places), random)]
+                return Placement(table.sorted_names[place], nodes, panel.feasible)
         self._note_judged(pod.signature, pod)
         query = Query(pod, table)
         if pod.nominated_node_name and (outside is None or pod.nominated_node_name in outside.allowed):
@@ -289,13 +293,13 @@ class Pipeline:
 
     # --- what is kept ------------------------------------------------------------------------------------------------
 
-    def _keep(self, point: str, index: int, key: Hashable, state: State, ask: Callable[[], T]) -> T:
+    def _keep(self, point: str, plugin: Plugin, key: Hashable, state: State, ask: Callable[[], T]) -> T:
         """What was answered for this key while the nodes were as they are now, or else what `ask` answers."""
-        table, version = self._kept_of
-        if table is not state.table or version != state.table.static_version:
+        table = state.table
+        if table is not self._kept_of or table.static_version != self._kept_at:
             self._kept.clear()
-            self._kept_of = (state.table, state.table.static_version)
-        question = (point, index, key)
+            self._kept_of, self._kept_at = table, table.static_version
+        question = (point, id(plugin), key)
         kept: T = self._kept.get(question, _UNKNOWN)
         if kept is not _UNKNOWN:
             self._kept.move_to_end(question)
@@ -324,10 +328,9 @@ class Pipeline:
 
     def _new_panel(self, query: Query, state: State, survey: Survey) -> Panel:
         """Kept unless a filter failed on some node: that ends an attempt once no filter before it refuses the node."""
-        panel = Panel(self.filters, self.scores, self._judged, self._scored, self._constant)
-        verdicts = [opinion.verdicts for opinion in survey.opinions]
-        panel.build(query, state, survey.fits, verdicts)
-        if all(said is None or said.failed is None for said in verdicts):
+        panel = Panel(self._scorers, self._judged, self._scored, self._constant)
+        panel.build(query, state, survey.fits, survey.opinions)
+        if not survey.flawed:
             self._panels[panel.signature] = panel
             if len(self._panels) > _KEPT_PANELS:
                 self._panels.popitem(last=False)
@@ -336,40 +339,44 @@ class Pipeline:
     # --- filters -----------------------------------------------------------------------------------------------------
 
     def survey(self, query: Query, state: State, outside: Outside | None = None, lap: Lap | None = None) -> Survey:
-        screened = [(plugin, _screened(plugin, query, state)) for plugin in self.filters]
-        refusals = [Opinion(plugin, answer, None) for plugin, answer in screened if answer.code is not Code.FITS]
+        pod = query.pod
+        screened = [(plugin, plugin.pre_filter(query, state)) for plugin in self.filters if plugin.concerns(pod)]
+        special = [pair for pair in screened if pair[1] is not PROCEED and pair[1] is not SKIP]
+        refusals = [Opinion(plugin, answer, None) for plugin, answer in special if answer.code is not Code.FITS]
         if refusals:
             return _stopped(screened, refusals, state.table, lap)
         if lap is not None:
             lap("PreFilter", SUCCESS)
-        rows = _narrowed(state.table, screened)
-        fits = np.ones(row_count(rows), dtype=np.bool_)
+        rows = _narrowed(state.table, special)
+        nodes = row_count(rows)
+        fits = np.ones(nodes, dtype=np.bool_)
         opinions = []
-        failed: Diagnosis | None = None
-        for index, (plugin, answer) in enumerate(screened):
+        flawed, failed = False, None
+        for plugin, answer in screened:
             verdicts = None
-            if not answer.skip and len(fits):
-                verdicts = self._judged(index, plugin, query, state, rows)
-                failed = failed or _failure(plugin, verdicts, fits)
+            if nodes and not answer.skip:
+                verdicts = self._judged(plugin, query, state, rows)
                 if not verdicts.all_fit:
+                    flawed |= verdicts.failed is not None
+                    failed = failed or _failure(plugin, verdicts, fits)
                     fits &= verdicts.fits
             opinions.append(Opinion(plugin, answer, verdicts))
         if outside is not None:
             said = verdicts_of(outside, state.table, rows, fits)
             fits &= said.fits
             opinions.append(Opinion(EXTENDERS, SKIP, said))  # skipped where pods are moved: they cannot be asked again
-        survey = Survey(rows, fits, tuple(opinions), None, failed=failed)
+        survey = Survey(rows, fits, tuple(opinions), None, flawed=flawed, failed=failed)
         if state.nominated:
             survey = self._with_nominated(query, state, survey)
         if lap is not None:
             lap("Filter", SUCCESS if failed is None else Code.ERROR.kubernetes_name)
         return survey
 
-    def _judged(self, index: int, plugin: Plugin, query: Query, state: State, rows: Rows) -> Verdicts:
+    def _judged(self, plugin: Plugin, query: Query, state: State, rows: Rows) -> Verdicts:
         key = plugin.static_key(query.pod)
         if key is None or rows is not state.table.rows:
             return plugin.filter(query, state, rows)
-        return self._keep("filter", index, key, state, lambda: plugin.filter(query, state, rows))
+        return self._keep("filter", plugin, key, state, lambda: plugin.filter(query, state, rows))
 
     # Pods that are nominated to a node, of at least this pod's priority, count as if they were there; as they may never
     # come, a node must fit with them and without. Where the filters read nothing of pods but the resources that they
@@ -390,7 +397,7 @@ class Pipeline:
                     crowded[position] = refusal
         if crowded:
             survey.fits[list(crowded)] = False
-        return replace(survey, crowded=crowded)
+        return survey._replace(crowded=crowded)
 
     def _crowded(self, query: Query, state: State, row: int, opinions: Sequence[Opinion]) -> Opinion | None:
         """The filter that refuses the row once the pods nominated to it are there, if there are such and one does."""
@@ -423,26 +430,24 @@ class Pipeline:
         totals = np.zeros(len(feasible), dtype=np.int64)
         columns: list[Int64Column | None] = []
         whole = len(feasible) == len(state.table)
-        for index, (plugin, weight) in enumerate(self.scores):
+        for plugin, weight in self.scores:
             column = None
             if plugin.concerns(query.pod) and plugin.pre_score(query, state):
                 rows = state.table.rows if whole else feasible
-                column = plugin.normalize(self._scored(index, plugin, query, state, rows))
+                column = plugin.normalize(self._scored(plugin, query, state, rows))
                 totals += column * weight
             columns.append(column)
         return Ranking(feasible, tuple(columns), totals)
 
-    def _scored(self, index: int, plugin: Plugin, query: Query, state: State, rows: Rows) -> Int64Column:
+    def _scored(self, plugin: Plugin, query: Query, state: State, rows: Rows) -> Int64Column:
         key = plugin.static_key(query.pod)
         if key is None:
             return plugin.score(query, state, rows)
         everywhere = slice(0, state.table.span)
-        return self._keep("score", index, key, state, lambda: plugin.score(query, state, everywhere))[rows]
+        return self._keep("score", plugin, key, state, lambda: plugin.score(query, state, everywhere))[rows]
 
-    def _constant(self, index: int, plugin: Plugin, query: Query, state: State) -> int | None:
-        """What a static plugin gives to every node alike, None where it does not or cannot be known."""
-        if not knows_bounds(plugin):
-            return None
+    def _constant(self, plugin: Plugin, query: Query, state: State) -> int | None:
+        """What a static plugin that knows its bounds gives to every node alike, None where it does not."""
 
         def ask() -> int | None:
             if not plugin.pre_score(query, state):
@@ -451,7 +456,7 @@ class Pipeline:
             alike = scores.min() == scores.max()
             return int(plugin.normalize(scores[:1])[0]) if alike else None
 
-        return self._keep("constant", index, plugin.static_key(query.pod), state, ask)
+        return self._keep("constant", plugin, plugin.static_key(query.pod), state, ask)
 
     def best(self, ranking: Ranking, table: NodeTable) -> NDArray[np.intp]:
         """The rows that share the highest total, in the order of their names."""
@@ -461,9 +466,9 @@ class Pipeline:
 
     def _choose(self, tied: int, random: Random) -> int:
         """Which of so many that share the highest total, in the order of their nodes' names."""
-        if self.tie_break is TieBreak.FIRST or tied == 1:
+        if tied == 1 or self._takes_first:
             return 0
-        if self.tie_break is TieBreak.RANDOM:
+        if self._draws:
             return int(random.random() * tied)  # faster than randrange, and as fair for so few
         self._turn += 1
         return (self._turn - 1) % tied
@@ -489,11 +494,11 @@ def _with_promised(query: Query, state: State, survey: Survey, rows: NDArray[np.
         for index, opinion in enumerate(opinions):
             if opinion.verdicts is not None and reads_resources(opinion):
                 seen = opinion.plugin.filter(query, state, at)
-                opinions[index] = replace(opinion, verdicts=opinion.verdicts.laid_over(position, seen))
+                opinions[index] = opinion._replace(verdicts=opinion.verdicts.laid_over(position, seen))
                 survey.fits[position] &= seen.fits
     finally:
         free[:, at] = lent
-    return replace(survey, opinions=tuple(opinions), promised=True)
+    return survey._replace(opinions=tuple(opinions), promised=True)
 
 
 def _screened(plugin: Plugin, query: Query, state: State) -> PreFilter:

@@ -7,8 +7,10 @@ looked for among the groups, not among the nodes. Nodes are numbered by their pl
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ NOT_FEASIBLE: Final = -(2**62)  # no sum of points makes up for it, and none mak
 _MANY: Final = 3  # groups whose leaders are found faster all at once than one after another
 
 Places = NDArray[np.intp]
+Leaders: TypeAlias = "array[int]"  # places, ascending: one comes or goes at a time, which takes a column longer
 
 
 class Standings:
@@ -31,7 +34,7 @@ class Standings:
         self._of = None if groups is None else groups.of.take(order)
         self._size = 1 if groups is None else len(groups.feasible)
         self._peaks: list[int] | None = None  # the highest level of each group
-        self._leaders: dict[int, Places] = {}  # those with the highest level of a group, where somebody asked
+        self._leaders: dict[int, Leaders] = {}  # those with the highest level of a group, where somebody asked
 
     def set(self, position: int, level: int, group: int) -> None:
         """The node has this level and is in this group."""
@@ -46,9 +49,11 @@ class Standings:
             self._of[place] = group
         if group != was_in or level < before:
             self._leave(place, before, was_in, peaks)
-        if level >= peaks[group]:
+        if level > peaks[group]:
             peaks[group] = level
-            self._leaders.pop(group, None)
+            self._leaders[group] = array("q", (place,))
+        elif level == peaks[group] and (leaders := self._leaders.get(group)) is not None:
+            insort(leaders, place)
 
     def _leave(self, place: int, level: int, group: int, peaks: list[int]) -> None:
         """The node is no longer at this level of the group."""
@@ -56,14 +61,14 @@ class Standings:
             return
         leaders = self._leaders.get(group)
         if leaders is not None and len(leaders) > 1:
-            self._leaders[group] = leaders[leaders != place]
+            del leaders[bisect_left(leaders, place)]
             return
         levels = self._levels if self._of is None else self._levels.take((self._of == group).nonzero()[0])
         peaks[group] = levels.item(levels.argmax()) if len(levels) else NOT_FEASIBLE
         self._leaders.pop(group, None)
 
-    def best(self, scores: Mapping[int, int] | None = None, weight: int = 1) -> Places:
-        """Those with the highest total; `scores` are of the groups that have nodes which fit."""
+    def best(self, scores: Mapping[int, int] | None = None, weight: int = 1) -> Places | Leaders:
+        """Those with the highest total, until the next change; `scores` are of the groups that have nodes which fit."""
         if self._peaks is None:
             totals = self._levels
             if scores is not None and self._of is not None:
@@ -71,12 +76,14 @@ class Standings:
             found: Places = (totals == totals.item(totals.argmax())).nonzero()[0]
             return found
         tied = [0] if scores is None else _highest(self._peaks, scores, weight)
-        missing = [group for group in tied if group not in self._leaders]
-        if missing:
-            self._find_leaders(missing, self._peaks)
+        leaders = self._leaders
+        for group in tied:
+            if group not in leaders:
+                self._find_leaders([group for group in tied if group not in leaders], self._peaks)
+                break
         if len(tied) == 1:
-            return self._leaders[tied[0]]
-        merged = np.concatenate([self._leaders[group] for group in tied])
+            return leaders[tied[0]]
+        merged: Places = np.concatenate([leaders[group] for group in tied])
         merged.sort(kind="stable")  # which does little more than merge what is in order
         return merged
 
@@ -92,16 +99,20 @@ class Standings:
 
     def _find_leaders(self, groups: Sequence[int], peaks: list[int]) -> None:
         if self._of is None:
-            self._leaders[0] = (self._levels == peaks[0]).nonzero()[0]
+            self._leaders[0] = _kept((self._levels == peaks[0]).nonzero()[0])
         elif len(groups) < _MANY:
             for group in groups:
                 level = (self._levels == peaks[group]).nonzero()[0]
-                self._leaders[group] = level[self._of.take(level) == group]
+                self._leaders[group] = _kept(level[self._of.take(level) == group])
         else:
             leading = (self._levels == np.array(peaks).take(self._of)).nonzero()[0]
             of = self._of.take(leading)
             for group in groups:
-                self._leaders[group] = leading[of == group]
+                self._leaders[group] = _kept(leading[of == group])
+
+
+def _kept(places: Places) -> Leaders:
+    return array("q", places.tobytes())
 
 
 def _highest(peaks: Sequence[int], scores: Mapping[int, int], weight: int) -> list[int]:

@@ -89,10 +89,12 @@ class _Mean:
 
     def single(self, table: NodeTable, row: int, resources: Sequence[Counted]) -> int:
         total = weights = 0
+        allocatable, used, _, nonzero, *_ = table.cells
         for number, amount, weight in resources:
-            have = table.allocatable.item(number, row)
+            at = number, row
+            have = allocatable[at]
             if have:
-                filled = (table.nonzero if number <= MEMORY else table.used).item(number, row) + amount
+                filled = (nonzero if number <= MEMORY else used)[at] + amount
                 if filled > have:
                     filled = have
                 total += (have - filled if self._free else filled) * MAX_SCORE // have * weight
@@ -117,11 +119,11 @@ class _AlongLine:
         return np.asarray(np.floor(total / weights.divisor + 0.5), dtype=np.int64)
 
     def single(self, table: NodeTable, row: int, resources: Sequence[Counted]) -> int:
-        total = weights = 0
+        total, weights, cells = 0, 0, table.cells
         for number, amount, weight in resources:
-            have = table.allocatable.item(number, row)
+            have = cells.allocatable[number, row]
             if have:
-                taken = (table.nonzero if number <= MEMORY else table.used).item(number, row) + amount
+                taken = (cells.nonzero if number <= MEMORY else cells.used)[number, row] + amount
                 score = self._line.item(min(taken, have) * MAX_SCORE // have)
                 total += score * weight
                 weights += weight if score else 0

@@ -11,16 +11,15 @@ if TYPE_CHECKING:
 
 
 class Signature:
-    """A tuple that knows its hash, and of which there is one for as long as somebody has it.
+    """A tuple of which there is one for as long as somebody has it, made by `of` alone.
 
-    So looking it up many times is cheap: nothing is hashed, and nothing is compared part by part.
+    So equal ones are the same, and looking one up many times is cheap: nothing is hashed or compared part by part.
     """
 
-    __slots__ = ("__weakref__", "_hash", "parts")
+    __slots__ = ("__weakref__", "parts")
 
     def __init__(self, parts: tuple[Any, ...]) -> None:
         self.parts = parts
-        self._hash = hash(parts)
 
     @classmethod
     def of(cls, *parts: Hashable) -> Signature:
@@ -30,13 +29,8 @@ class Signature:
             known = _KNOWN[parts] = cls(parts)
         return known
 
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return isinstance(other, Signature) and self._hash == other._hash and self.parts == other.parts
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Signature.of, self.parts  # so that a copy is the same one
 
 
 _KNOWN: WeakValueDictionary[tuple[Hashable, ...], Signature] = WeakValueDictionary()

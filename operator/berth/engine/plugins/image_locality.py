@@ -4,9 +4,10 @@ score: each image on the node counts size * (nodes that have it / all nodes), cu
 23 MiB (0) and 1000 MiB for each container (100). An image used twice counts twice.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from berth.engine.plugin import MAX_SCORE, Plugin, Query
 from berth.engine.state import State
@@ -29,12 +30,19 @@ class ImageLocality(Plugin):
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         table, pod = state.table, query.pod
         scores = np.zeros(table.capacity, dtype=np.int64)
-        found = [held for image in pod.images if len((held := table.images.holders(image))[0])]
-        for holders, sizes in found:
-            scores[holders] += (sizes * (len(holders) / max(len(table), 1))).astype(np.int64)
-        if found:
-            holders = found[0][0] if len(found) == 1 else np.unique(np.concatenate([rows for rows, _ in found]))
+        held = [found for image in pod.images if len((found := table.images.holders(image))[0])]
+        counts = [(sizes * (len(holders) / max(len(table), 1))).astype(np.int64) for holders, sizes in held]
+        if held:
+            holders, sums = (held[0][0], counts[0]) if len(held) == 1 else _together([at for at, _ in held], counts)
             highest = HIGHEST_BYTES_A_CONTAINER * pod.container_count
-            above = np.minimum(np.maximum(scores[holders], LOWEST_BYTES), highest) - LOWEST_BYTES
+            above = np.minimum(np.maximum(sums, LOWEST_BYTES), highest) - LOWEST_BYTES
             scores[holders] = MAX_SCORE * above // (highest - LOWEST_BYTES)
         return scores[rows]
+
+
+def _together(held: Sequence[NDArray[np.intp]], counts: Sequence[Int64Column]) -> tuple[NDArray[np.intp], Int64Column]:
+    """The rows that hold any of the images, each once, and what those on it count."""
+    holders, index = np.unique(np.concatenate(held), return_inverse=True)
+    sums = np.zeros(len(holders), dtype=np.int64)
+    np.add.at(sums, index, np.concatenate(counts))
+    return holders, sums

@@ -197,23 +197,26 @@ class InterPodAffinity(Plugin):
         return scores
 
     def axes(self, query: Query, state: State) -> Sequence[Axis] | None:
-        return self._layout(query, state).axes if self._parties(query, state).opinions else None
+        parties = self._parties(query, state)
+        return self._layout(parties, query, state).axes if parties.opinions else None
 
     def normalized_groups(self, query: Query, state: State, groups: Groups) -> list[int]:
-        cells = groups.inhabited.values()
-        scores = [0] * len(cells)
-        opinions, layout = self._parties(query, state).opinions, self._layout(query, state)
-        for (_, counts, weight), axis in zip(opinions, layout.axis_of, strict=True):
-            of = groups.axes[axis].of
+        shares: list[list[int] | None] = [None] * len(groups.axes)  # by axis, what near pods are worth in each place
+        parties = self._parties(query, state)
+        axis_of = self._layout(parties, query, state).axis_of
+        for (_, counts, weight), axis in zip(parties.opinions, axis_of, strict=True):
+            of, others = groups.axes[axis].of, shares[axis]
             if isinstance(of, Domains):
-                near = counts.per_domain(of.ids, of.size + 1).tolist()
-                scores = [score + weight * near[places[axis]] for score, places in zip(scores, cells, strict=True)]
-            else:  # the places are the counts themselves
-                scores = [score + weight * places[axis] for score, places in zip(scores, cells, strict=True)]
+                worth = [weight * near for near in counts.per_domain(of.ids, of.size + 1).tolist()]
+            else:  # the places are the pods themselves
+                worth = [weight * near for near in range(groups.shape[axis])]
+            shares[axis] = worth if others is None else [one + other for one, other in zip(worth, others, strict=True)]
+        scores = groups.sums([share for share in shares if share is not None])
         lowest, highest = min(scores), max(scores)
         if lowest == highest:
             return [0] * len(scores)
-        return [int(MAX_SCORE * (float(score - lowest) / float(highest - lowest))) for score in scores]
+        distance = float(highest - lowest)
+        return [int(MAX_SCORE * ((score - lowest) / distance)) for score in scores]
 
     def bounds(self, scores: Int64Column) -> tuple[int, int]:
         return (scores.item(scores.argmin()), scores.item(scores.argmax())) if len(scores) else (0, 0)
@@ -251,9 +254,9 @@ class InterPodAffinity(Plugin):
             query.memo[self._parties_plan] = parties
         return parties
 
-    def _layout(self, query: Query, state: State) -> "_Layout":
+    def _layout(self, parties: "_Parties", query: Query, state: State) -> "_Layout":
         """Kept for as long as the parties are, and nodes stay as they are."""
-        parties, since = self._parties(query, state), state.table.static_version
+        since = state.table.static_version
         layout: _Layout | None = query.plan.get(self._layout_plan)
         if layout is None or layout.parties is not parties or layout.since != since:
             layout = query.plan[self._layout_plan] = _Layout(parties, since, state.table)

@@ -74,16 +74,15 @@ def _balance(resources: Sequence[Load], nodes: int) -> Int64Column:
     """int64[nodes], 50..100. Floats in kube-scheduler's order of operations, so that the cut falls where its does."""
     taken = [_share(load) for load in resources]
     if len(resources) == 2 and all(load.everywhere for load in resources):
-        spread = taken[0]
-        spread -= taken[1]
-        spread *= 0.5
-        np.abs(spread, out=spread)
+        doubled = taken[0]  # twice the deviation: halving is exact, and done once
+        doubled -= taken[1]
+        np.abs(doubled, out=doubled)
     else:
         counts = np.array([load.have != 0 for load in resources]).reshape(-1, nodes)
-        spread = _deviation(np.array(taken).reshape(-1, nodes), counts)
-    np.subtract(1, spread, out=spread)
-    spread *= float(MAX_SCORE)
-    balance: Int64Column = spread.astype(np.int64)
+        doubled = 2.0 * _deviation(np.array(taken).reshape(-1, nodes), counts)
+    np.subtract(2, doubled, out=doubled)
+    doubled *= float(MAX_SCORE) / 2
+    balance: Int64Column = doubled.astype(np.int64)
     return balance
 
 
@@ -98,11 +97,12 @@ def _share(load: Load) -> NDArray[np.float64]:
 def _taken_shares(table: NodeTable, row: int, resources: Sequence[Counted]) -> tuple[list[float], list[float]]:
     """The taken shares of the resources that a node has, without the pod and with it."""
     without, filled = [], []
-    have_of, taken_of = table.allocatable.item, table.used.item
+    allocatable, used = table.cells[:2]
     for number, amount, _ in resources:
-        have = have_of(number, row)
+        at = number, row
+        have = allocatable[at]
         if have:
-            taken = taken_of(number, row)
+            taken = used[at]
             without.append(float(taken) / have if taken < have else 1.0)
             taken += amount
             filled.append(float(taken) / have if taken < have else 1.0)

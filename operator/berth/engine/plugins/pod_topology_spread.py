@@ -16,7 +16,7 @@ Arguments: defaultingType (System or List), defaultConstraints (for List).
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import log
 from typing import Any
 
@@ -92,7 +92,7 @@ class PodTopologySpread(Plugin):
         wishes = self._wishes(query, state, HARD)
         if not wishes:
             return NOTHING_ELSE
-        if self._layout(query, state, HARD).few:
+        if self._layout(wishes, query, state, HARD).few:
             return tuple((domains.vocabulary, said.tobytes()) for domains, said in self._by_domain(query, state))
         return _as_they_stand(wishes)
 
@@ -129,7 +129,7 @@ class PodTopologySpread(Plugin):
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         table, wishes = state.table, self._wishes(query, state, SOFT)
-        nodes = self._layout(query, state, SOFT).nodes
+        nodes = self._layout(wishes, query, state, SOFT).nodes
         scored = nodes.base[rows]
         sums = np.zeros(len(scored), dtype=np.float64)
         for wish in wishes:
@@ -151,23 +151,28 @@ class PodTopologySpread(Plugin):
 
     def axes(self, query: Query, state: State) -> Sequence[Axis] | None:
         """The domain by each label or, by hostname, the pods on the node; where every node has all the labels."""
-        return self._layout(query, state, SOFT).axes if self._wishes(query, state, SOFT) else None
+        wishes = self._wishes(query, state, SOFT)
+        return self._layout(wishes, query, state, SOFT).axes if wishes else None
 
     def normalized_groups(self, query: Query, state: State, groups: Groups) -> list[int]:
-        layout, cells = self._layout(query, state, SOFT), groups.inhabited.values()
-        sums = [0.0] * len(cells)
+        shares: list[list[float]] = []  # by axis, what a node has of it in each place there
+        layout = self._layout(self._wishes(query, state, SOFT), query, state, SOFT)
         for axis, (counts, ground, by_host, more) in enumerate(layout.asked):
-            if by_host:  # the places are the pods themselves
-                each = log(groups.nodes + 2)
-                sums = [so_far + (places[axis] * each + more) for so_far, places in zip(sums, cells, strict=True)]
+            if by_host:
+                shares.append(_by_host(groups.shape[axis], groups.nodes, more))
             else:
-                each, pods = log(groups.places_inhabited(axis) + 2), pods_per_domain(counts, ground).tolist()
-                sums = [so_far + (pods[places[axis]] * each + more) for so_far, places in zip(sums, cells, strict=True)]
-        scores = [int(total + 0.5) for total in sums]  # never negative: cut is rounded down
+                each = log(groups.places_inhabited(axis) + 2)
+                shares.append([pods * each + more for pods in pods_per_domain(counts, ground).tolist()])
+        if len(shares) == 2:  # by host and by zone, as nearly always: in one go
+            first, second = shares
+            scores = [int(first[one] + second[other] + 0.5) for one, other in groups.inhabited.values()]
+        else:
+            scores = [int(total + 0.5) for total in groups.sums(shares)]  # never negative: cut is rounded down
         highest, lowest = max(scores), min(scores)
         if not highest:
             return [MAX_SCORE] * len(scores)
-        return [(highest + lowest - score) * MAX_SCORE // highest for score in scores]
+        both = highest + lowest
+        return [(both - score) * MAX_SCORE // highest for score in scores]
 
     def normalize(self, scores: Int64Column) -> Int64Column:
         if not len(scores):
@@ -191,7 +196,7 @@ class PodTopologySpread(Plugin):
         """What each hard constraint says of each domain; the last is for nodes without the label."""
         found: list[tuple[Domains, NDArray[np.int8]]] | None = query.memo.get(self._verdicts)
         if found is None:
-            layout = self._layout(query, state, HARD)
+            layout = self._layout(self._wishes(query, state, HARD), query, state, HARD)
             found = query.memo[self._verdicts] = [
                 _verdicts(wish, ground, itself, query.pod, state.table)
                 for wish, ground, itself in zip(layout.wishes, layout.grounds, layout.itself, strict=True)
@@ -210,19 +215,14 @@ class PodTopologySpread(Plugin):
             wishes = query.memo[key] = kept[1]
         return wishes
 
-    def _layout(self, query: Query, state: State, action: str) -> "_Layout":
+    def _layout(self, wishes: tuple[Wish, ...], query: Query, state: State, action: str) -> "_Layout":
         """Kept for as long as the wishes are, and nodes stay as they are."""
-        key = self._layouts[action]
-        layout: _Layout | None = query.memo.get(key)
-        if layout is None:
-            table, wishes = state.table, self._wishes(query, state, action)
-            since = (table.static_version, table.capacity)
-            layout = query.plan.get(key)
-            if layout is None or layout.wishes is not wishes or layout.since != since:
-                by_labels = action == HARD or bool(query.pod.spread_constraints) or not self._by_system
-                nodes = Nodes(table, query.pod, with_labels(table, wishes if by_labels else ()))
-                layout = query.plan[key] = _Layout(wishes, since, nodes, query.pod, table)
-            query.memo[key] = layout
+        key, table = self._layouts[action], state.table
+        layout: _Layout | None = query.plan.get(key)
+        if layout is None or layout.wishes is not wishes or layout.since != (table.static_version, table.capacity):
+            by_labels = action == HARD or bool(query.pod.spread_constraints) or not self._by_system
+            nodes = Nodes(table, query.pod, with_labels(table, wishes if by_labels else ()))
+            layout = query.plan[key] = _Layout(wishes, nodes, query.pod, table)
         return layout
 
     def _resolve(self, pod: Pod, state: State, action: str) -> Iterator[Wish]:
@@ -244,10 +244,9 @@ class PodTopologySpread(Plugin):
 class _Layout:
     """How the nodes lie for some wishes: which count and, where needed, their domains."""
 
-    def __init__(
-        self, wishes: tuple[Wish, ...], since: tuple[int, int], nodes: Nodes, pod: Pod, table: NodeTable
-    ) -> None:
-        self.wishes, self.since, self.nodes = wishes, since, nodes
+    def __init__(self, wishes: tuple[Wish, ...], nodes: Nodes, pod: Pod, table: NodeTable) -> None:
+        self.wishes, self.nodes = wishes, nodes
+        self.since = (table.static_version, table.capacity)
         self.itself = [wish.selector is not None and wish.selector.matches(pod.labels) for wish in wishes]  # it counts
         self._table = table
 
@@ -340,6 +339,13 @@ def _dropped(wishes: tuple[Wish, ...]) -> bool:
 
 def _as_they_stand(wishes: tuple[Wish, ...]) -> Hashable:
     return (wishes, *[wish.counts.version for wish in wishes]) if wishes else NOTHING_ELSE
+
+
+@lru_cache(maxsize=64)
+def _by_host(places: int, nodes: int, more: int) -> list[float]:
+    """What a constraint by hostname adds to the score of a node among so many, by the pods on it."""
+    each = log(nodes + 2)
+    return [pods * each + more for pods in range(places)]
 
 
 def _shares(constraint: SpreadConstraint, pods: Int64Column, domains: int) -> NDArray[np.floating[Any]]:
