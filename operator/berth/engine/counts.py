@@ -176,7 +176,7 @@ class RowCounts:
 
     def _spread(self, rows: int) -> Int64Column:
         numbers, counts = self.counted()
-        column = np.zeros(max(rows, int(numbers.max(initial=-1)) + 1), dtype=np.int64)
+        column = np.zeros(rows, dtype=np.int64)
         column[numbers] = counts
         return column
 
@@ -265,10 +265,11 @@ class _Question:
     def matches_group(self, group: _Group, namespace_labels: NamespaceLabels) -> bool:
         if group.deleting and not self.terminating:
             return False
-        return (any if self.any_of else all)(
-            match.covers(group.namespace, namespace_labels) and selector.matches(group.labels)
-            for match, selector in zip(self.matches, self.selectors, strict=True)
-        )
+        for match, selector in zip(self.matches, self.selectors, strict=True):
+            met = match.covers(group.namespace, namespace_labels) and selector.matches(group.labels)
+            if met is self.any_of:
+                return met
+        return not self.any_of
 
     @property
     def indexed(self) -> Sequence[LabelSelector]:

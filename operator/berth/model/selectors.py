@@ -76,7 +76,10 @@ class LabelSelector:
     requirements: tuple[Requirement, ...]
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        return all(requirement.matches(labels) for requirement in self.requirements)
+        for requirement in self.requirements:  # noqa: SIM110 - asked all the time; a generator takes twice as long
+            if not requirement.matches(labels):
+                return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,8 +226,11 @@ class PodTopologySpread(Plugin):
         return layout
 
     def _resolve(self, pod: Pod, state: State, action: str) -> Iterator[Wish]:
+        last: Wish | None = None
         for constraint, selector in self._asked(pod, state, action):
-            yield Wish(constraint, selector, count_pods(pod, selector, state.table))
+            counts = last.counts if last and selector == last.selector else count_pods(pod, selector, state.table)
+            last = Wish(constraint, selector, counts)
+            yield last
 
     def _asked(self, pod: Pod, state: State, action: str) -> Iterator[tuple[SpreadConstraint, LabelSelector | None]]:
         """The constraints that hold for the pod, and whom each counts."""
