@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -125,3 +127,9 @@ def test_namesakes_with_an_ephemeral_volume_differ_because_their_claims_do() -> 
 
 def test_a_signature_is_equal_to_nothing_else() -> None:
     assert replica().signature != "web"
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_a_copy_of_a_signature_is_the_same_one(copied):
+    pod = parse_pod(make_pod("p", labels={"app": "web"}))
+    assert copied(pod.signature) is pod.signature

@@ -38,8 +38,7 @@ class Standings:
 
     def set(self, position: int, level: int, group: int) -> None:
         """The node has this level and is in this group."""
-        peaks = self.find_peaks() if self._peaks is None else self._peaks
-        place = self._place.item(position)
+        peaks, place = self._peaks, self._place.item(position)
         was_in = 0 if self._of is None else self._of.item(place)
         before = self._levels.item(place)
         if before == level and was_in == group:
@@ -47,6 +46,9 @@ class Standings:
         self._levels[place] = level
         if self._of is not None:
             self._of[place] = group
+        if peaks is None:
+            self.find_peaks()
+            return
         if group != was_in or level < before:
             self._leave(place, before, was_in, peaks)
         if level > peaks[group]:
@@ -87,7 +89,7 @@ class Standings:
         merged.sort(kind="stable")  # which does little more than merge what is in order
         return merged
 
-    def find_peaks(self) -> list[int]:
+    def find_peaks(self) -> None:
         """Made ready for changes: the highest level of each group."""
         if self._of is None:
             self._peaks = [self._levels.item(self._levels.argmax())]
@@ -95,7 +97,6 @@ class Standings:
             peaks = np.full(self._size, NOT_FEASIBLE)
             np.maximum.at(peaks, self._of, self._levels)
             self._peaks = peaks.tolist()
-        return self._peaks
 
     def _find_leaders(self, groups: Sequence[int], peaks: list[int]) -> None:
         if self._of is None:
