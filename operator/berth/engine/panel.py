@@ -63,6 +63,7 @@ class Panel:
         """
         self.fits: BoolColumn
         self.feasible = 0
+        self.refreshed_for: Pod | None = None  # the last pod, until somebody takes it
         self._scorers = scorers
         self._judge, self._score, self._constant = judge, score, constant
 
@@ -189,7 +190,7 @@ class Panel:
         `lap` is told when the filters and when the scores are through.
         """
         query, table = self._query, state.table
-        query.pod = pod
+        query.pod = self.refreshed_for = pod
         query.memo.clear()
         if table is not self._table or table.static_version != self._static_version:
             return False

@@ -145,6 +145,7 @@ class Pipeline:
         self.tie_break = tie_break
         self._takes_first, self._draws = tie_break is TieBreak.FIRST, tie_break is TieBreak.RANDOM
         self.node_percentage = node_percentage
+        self._looks_at_all = node_percentage == 100
         self.check_all = check_all
         self._turn = 0
         self._search_from = 0
@@ -163,12 +164,11 @@ class Pipeline:
         nodes = len(table)
         if not nodes:
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
-        enough = self._enough(nodes) if outside is None else nodes
+        enough = nodes if outside is not None or self._looks_at_all else self._enough(nodes)
         whole = outside is None and enough == nodes
         if whole and not (state.nominated or pod.nominated_node_name):
             panel = self._panel(pod, state, lap)
             if panel is not None:
-                self._note_judged(panel.signature, pod)
                 places = panel.best_places()
                 place = places[self._choose(len(places), random)]
                 return Placement(table.sorted_names[place], nodes, panel.feasible)
@@ -233,9 +233,12 @@ class Pipeline:
 
         A plugin is not asked while answers are kept; so this is how it can be told whom its answers still concern.
         """
-        taken = list(self._judged_lately.values())
+        taken = dict(self._judged_lately)
         self._judged_lately.clear()
-        return taken
+        for panel in self._panels.values():
+            if panel.refreshed_for is not None:
+                taken[panel.signature], panel.refreshed_for = panel.refreshed_for, None
+        return list(taken.values())
 
     def _note_judged(self, signature: Hashable, pod: Pod) -> None:
         self._judged_lately[signature] = pod
@@ -247,8 +250,6 @@ class Pipeline:
 
     def _enough(self, nodes: int) -> int:
         """How many nodes that fit end the search."""
-        if self.node_percentage == 100:
-            return nodes
         percentage = self.node_percentage or max(50 - nodes // 125, _LEAST_PERCENTAGE)
         return min(nodes, max(nodes * percentage // 100, _FEWEST_FOUND))
 
@@ -311,19 +312,10 @@ class Pipeline:
 
     def _panel(self, pod: Pod, state: State, lap: Lap | None) -> Panel | None:
         """The panel of the pod's signature, if there is one and it knows a choice of nodes."""
-        panel = self._panels.get(pod.signature)
-        if panel is None:
+        panel = self._panels.pop(pod.signature, None)
+        if panel is None or not panel.refresh(pod, state, lap):
             return None
-        signature = panel.signature  # the very key: looked up without comparing signatures part by part again
-        fresh = False
-        try:
-            fresh = panel.refresh(pod, state, lap)
-        finally:
-            if not fresh:
-                del self._panels[signature]  # nor is it kept where a plugin fails half-way
-        if not fresh:
-            return None
-        self._panels.move_to_end(signature)
+        self._panels[panel.signature] = panel  # at the end again; nor is it kept where a plugin fails half-way
         return panel
 
     def _new_panel(self, query: Query, state: State, survey: Survey) -> Panel:

@@ -178,7 +178,10 @@ class Plugin:
         raise NotImplementedError(f"{self.name} does not score by groups")
 
     def normalized_groups(self, query: Query, state: State, groups: Groups) -> Sequence[int]:
-        """The normalised scores of the inhabited groups, in their order; for plugins that have them without columns."""
+        """The normalised scores of the inhabited groups, in their order; for plugins that have them without columns.
+
+        Asked after `axes`, of groups by what that said.
+        """
         scores: Sequence[int] = self.normalize(
             self.score_groups(query, state, groups).take(list(groups.inhabited))
         ).tolist()

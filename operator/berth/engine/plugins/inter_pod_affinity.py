@@ -202,9 +202,8 @@ class InterPodAffinity(Plugin):
 
     def normalized_groups(self, query: Query, state: State, groups: Groups) -> list[int]:
         shares: list[list[int] | None] = [None] * len(groups.axes)  # by axis, what near pods are worth in each place
-        parties = self._parties(query, state)
-        axis_of = self._layout(parties, query, state).axis_of
-        for (_, counts, weight), axis in zip(parties.opinions, axis_of, strict=True):
+        layout: _Layout = query.plan[self._layout_plan]  # whose axes these are
+        for (_, counts, weight), axis in zip(layout.parties.opinions, layout.axis_of, strict=True):
             of, others = groups.axes[axis].of, shares[axis]
             if isinstance(of, Domains):
                 worth = [weight * near for near in counts.per_domain(of.ids, of.size + 1).tolist()]

@@ -58,9 +58,8 @@ class NodeResourcesBalancedAllocation(Plugin):
     def score_row(self, query: Query, state: State, row: int) -> int:
         without, filled = _taken_shares(state.table, row, self._counted(query, state))
         if len(filled) == 2:  # as `_single_balance` has it, without asking twice: this is what every repeat waits for
-            before = int((1 - abs((without[0] - without[1]) / 2)) * float(MAX_SCORE))
-            after = int((1 - abs((filled[0] - filled[1]) / 2)) * float(MAX_SCORE))
-            return (_START - before + after) // 2
+            before, after = abs(without[0] - without[1]), abs(filled[0] - filled[1])
+            return (_START - int((2 - before) * _HALF) + int((2 - after) * _HALF)) // 2
         return (_START - _single_balance(without) + _single_balance(filled)) // 2
 
     def _counted(self, query: Query, state: State) -> tuple[Counted, ...]:
@@ -102,17 +101,17 @@ def _taken_shares(table: NodeTable, row: int, resources: Sequence[Counted]) -> t
         at = number, row
         have = allocatable[at]
         if have:
-            taken = used[at]
-            without.append(float(taken) / have if taken < have else 1.0)
+            taken, whole = used[at], float(have)  # a quotient of floats, as kube-scheduler's
+            without.append(taken / whole if taken < have else 1.0)
             taken += amount
-            filled.append(float(taken) / have if taken < have else 1.0)
+            filled.append(taken / whole if taken < have else 1.0)
     return without, filled
 
 
 def _single_balance(taken: Sequence[float]) -> int:
     """`_balance` of one node."""
     if len(taken) == 2:
-        spread = abs((taken[0] - taken[1]) / 2)
+        spread = abs(taken[0] - taken[1]) / 2
     elif len(taken) > 2:
         total = squares = 0.0  # one by one: sum() may carry what rounding loses
         for share in taken:

@@ -156,7 +156,7 @@ class PodTopologySpread(Plugin):
 
     def normalized_groups(self, query: Query, state: State, groups: Groups) -> list[int]:
         shares: list[list[float]] = []  # by axis, what a node has of it in each place there
-        layout = self._layout(self._wishes(query, state, SOFT), query, state, SOFT)
+        layout: _Layout = query.plan[self._layouts[SOFT]]  # whose axes these are
         for axis, (counts, ground, by_host, more) in enumerate(layout.asked):
             if by_host:
                 shares.append(_by_host(groups.shape[axis], groups.nodes, more))
