@@ -83,11 +83,12 @@ class Standings:
             if group not in leaders:
                 self._find_leaders([group for group in tied if group not in leaders], self._peaks)
                 break
-        if len(tied) == 1:
-            return leaders[tied[0]]
-        merged: Places = np.concatenate([leaders[group] for group in tied])
-        merged.sort(kind="stable")  # which does little more than merge what is in order
-        return merged
+        best = leaders[tied[0]]
+        if len(tied) > 1:
+            for group in tied[1:]:
+                best = best + leaders[group]  # another array each time: those of the groups stay as they are
+            np.frombuffer(best, np.intp).sort(kind="stable")  # which does little more than merge what is in order
+        return best
 
     def find_peaks(self) -> None:
         """Made ready for changes: the highest level of each group."""
