@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import platform
 import shutil
@@ -41,11 +40,12 @@ from statistics import median
 from typing import Any
 
 from bench.contestants import CONTESTANTS, REPOSITORY, Contestant
+from bench.reporting import Report, run, say
 from control_plane.cleaning import remove_pods
 from control_plane.client import PODS, ApiError, Client, Object, key_of
-from control_plane.launcher import ControlPlane, KubectlFailed
-from control_plane.process import Process, ProgramFailed
-from control_plane.programs import MissingPrograms, find_programs
+from control_plane.launcher import ControlPlane
+from control_plane.process import Process
+from control_plane.programs import find_programs
 
 RESULTS = REPOSITORY / "bench" / "results"
 LOGS = RESULTS / "logs"
@@ -102,17 +102,7 @@ class Bindings:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
-    options.json.unlink(missing_ok=True)  # a run that fails must not leave the figures of another
-    try:
-        report = asyncio.run(compare(options))
-    except (MissingPrograms, ProgramFailed, KubectlFailed, ApiError, Stalled) as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 1
-    print(table(report))
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(report, indent=2) + "\n")
-    return 0
+    return run(compare, _parser().parse_args(arguments), table, failures=(ApiError, Stalled))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -133,7 +123,7 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-async def compare(options: argparse.Namespace) -> dict[str, Any]:
+async def compare(options: argparse.Namespace) -> Report:
     """All rounds on one control plane; returns the report."""
     contestants = [CONTESTANTS[name] for name in options.only or CONTESTANTS]
     programs = find_programs(with_scheduler=any(one.name == BASELINE for one in contestants))
@@ -141,11 +131,11 @@ async def compare(options: argparse.Namespace) -> dict[str, Any]:
     rounds: list[Round] = []
     with ControlPlane(programs, logs=LOGS) as control_plane:
         async with Client(control_plane.url, control_plane.token) as api:
-            _say(f"creating {options.nodes} nodes")
+            say(f"creating {options.nodes} nodes")
             await api.create_many(make_node(number) for number in range(options.nodes))
             for repetition in range(options.repeat):
                 for contestant in _rotated(contestants, repetition):
-                    _say(f"round {repetition + 1} of {options.repeat}: {contestant.name}")
+                    say(f"round {repetition + 1} of {options.repeat}: {contestant.name}")
                     rounds.append(await play(contestant, control_plane, api, options.pods))
                     await remove_pods(api)
             version = str((await api.get("/version"))["gitVersion"])
@@ -166,7 +156,7 @@ async def play(contestant: Contestant, control_plane: ControlPlane, api: Client,
         for task in ended:
             task.result()
     result = Round(contestant.name, [seen - started for seen in bindings.times])
-    _say(f"  {result.pods_per_second:.0f} pods/s")
+    say(f"  {result.pods_per_second:.0f} pods/s")
     return result
 
 
@@ -186,7 +176,7 @@ async def _watch_progress(bindings: Bindings, process: Process, pods: int) -> No
     while True:
         await asyncio.sleep(PROGRESS_SECONDS)
         count = len(bindings.times)
-        _say(f"  {count} of {pods} bound")
+        say(f"  {count} of {pods} bound")
         if count != last_count:
             last_count, last_moved = count, time.monotonic()
         elif not process.running or time.monotonic() - last_moved > STALLED_SECONDS:
@@ -216,7 +206,7 @@ def make_pod(number: int, scheduler_name: str) -> Object:
     }
 
 
-def summarise(rounds: Sequence[Round], nodes: int, pods: int, version: str) -> dict[str, Any]:
+def summarise(rounds: Sequence[Round], nodes: int, pods: int, version: str) -> Report:
     """The report: medians of each contestant, its ratio to kube-scheduler, and the pods/s of every round."""
     names = list(dict.fromkeys(one.contestant for one in rounds))
     results = [_summary(name, [one for one in rounds if one.contestant == name]) for name in names]
@@ -243,7 +233,7 @@ def _summary(name: str, rounds: Sequence[Round]) -> dict[str, Any]:
     }
 
 
-def table(report: dict[str, Any]) -> str:
+def table(report: Report) -> str:
     lines = [
         "{pods} plain pods on {nodes} nodes, Kubernetes {kubernetes}, {cores} cores".format_map(report),
         "",
@@ -259,10 +249,6 @@ def table(report: dict[str, Any]) -> str:
 def _rotated(contestants: Sequence[Contestant], by: int) -> list[Contestant]:
     shift = by % len(contestants)
     return [*contestants[shift:], *contestants[:shift]]
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -33,11 +33,12 @@ from typing import Any, Protocol
 
 from bench.cluster import LOGS, RESULTS, make_node, make_pod
 from bench.contestants import REPOSITORY
+from bench.reporting import Report, run, say
 from control_plane.berth_process import BerthProcess
 from control_plane.client import PODS, Client, Object, key_of
-from control_plane.launcher import ControlPlane, KubectlFailed
-from control_plane.process import Process, ProgramFailed, free_port, http_get
-from control_plane.programs import MissingPrograms, find_programs
+from control_plane.launcher import ControlPlane
+from control_plane.process import Process, free_port, http_get
+from control_plane.programs import find_programs
 
 NAMES = ("berth", "kube-scheduler")
 PACE_SECONDS = 0.1
@@ -136,17 +137,7 @@ class Binds:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
-    options.json.unlink(missing_ok=True)
-    try:
-        report = asyncio.run(compare(options))
-    except (MissingPrograms, ProgramFailed, KubectlFailed, TooLong, TimeoutError) as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 1
-    print(table(report))
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(report, indent=2) + "\n")
-    return 0
+    return run(compare, _parser().parse_args(arguments), table, failures=(TooLong, TimeoutError))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -159,14 +150,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def compare(options: argparse.Namespace) -> dict[str, Any]:
+async def compare(options: argparse.Namespace) -> Report:
     chosen = [options.only] if options.only else list(NAMES)
     shutil.rmtree(LOGS, ignore_errors=True)
     results = {}
     with ControlPlane(find_programs(with_scheduler="kube-scheduler" in chosen), logs=LOGS) as plane:
         plane.apply_crds(REPOSITORY / "crds")
         async with Client(plane.url, plane.token) as api:
-            _say(f"creating {options.nodes} nodes and {options.pods} placed pods")
+            say(f"creating {options.nodes} nodes and {options.pods} placed pods")
             await api.create_many(make_node(number) for number in range(options.nodes))
             await api.create_many(placed_pod(number, options.nodes) for number in range(options.pods))
             for name in chosen:
@@ -201,7 +192,7 @@ async def measure(name: str, plane: ControlPlane, api: Client, kills: int) -> di
 
 async def _measure(name: str, replicas: Sequence[Replica], binds: Binds, kills: int) -> dict[str, Any]:
     cold = await _cold_start(replicas[0], binds)
-    _say(f"{name}: cold start {cold:.1f} s")
+    say(f"{name}: cold start {cold:.1f} s")
     await asyncio.gather(*(asyncio.to_thread(replica.start) for replica in replicas[1:]))
     takeovers = []
     for _ in range(kills):
@@ -210,10 +201,10 @@ async def _measure(name: str, replicas: Sequence[Replica], binds: Binds, kills: 
         moment = time.monotonic()
         leader.process.kill()
         takeovers.append(await binds.first_after(moment + UNDER_WAY_SECONDS) - moment)
-        _say(f"{name}: takeover {takeovers[-1]:.1f} s")
+        say(f"{name}: takeover {takeovers[-1]:.1f} s")
         await asyncio.to_thread(leader.start)
     handover = await _hand_over(await _wait_leader(replicas), binds)
-    _say(f"{name}: handover {handover:.1f} s")
+    say(f"{name}: handover {handover:.1f} s")
     return {"cold_start_seconds": cold, "takeover_seconds": takeovers, "handover_seconds": handover}
 
 
@@ -254,7 +245,7 @@ async def stream(api: Client, name: str, scheduler_name: str) -> None:
         await asyncio.sleep(PACE_SECONDS)
 
 
-def table(report: dict[str, Any]) -> str:
+def table(report: Report) -> str:
     lines = [
         "{nodes} nodes, {pods} placed pods, {cores} cores".format_map(report),
         "",
@@ -265,10 +256,6 @@ def table(report: dict[str, Any]) -> str:
         rest = f"{one['handover_seconds']:>10.1f}{one['cold_start_seconds']:>12.1f}"
         lines.append(f"{name:<16}{median(times):>19.1f}{max(times):>9.1f}{rest}")
     return "\n".join(lines)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

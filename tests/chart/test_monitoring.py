@@ -72,7 +72,7 @@ async def test_an_alert_on_what_increases_sees_the_first_time(alert: Manifest, t
     """Prometheus takes the first value of a series for where it began: it has to be 0, or the series known as new."""
     runtime = Runtime(Options(kubeconfig=str(tmp_path / "kubeconfig"), standalone=True))
     scraped = render_metrics(runtime.statistics).decode()
-    for name in re.findall(r"increase\((\w+)", str(alert["expr"])):
+    for name in re.findall(r"(?:increase|rate)\((\w+_total)", str(alert["expr"])):
         born = f"({name}{{SELECTOR}} unless max_over_time({name}{{SELECTOR}}[1h] offset 15m)) or increase({name}"
         assert re.search(rf"^{name}\S* 0\.0$", scraped, re.MULTILINE) or born in alert["expr"], name
 

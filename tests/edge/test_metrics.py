@@ -18,7 +18,7 @@ from berth.policy.usage import NO_COUNTS
 from berth.runtime import MOST_POLICIES, Options, Runtime
 from berth.scheduler.causes import cause_of
 from berth.scheduler.measures import MOST_PROFILES
-from berth.serving.metric_table import MOST_PLUGINS, TABLE
+from berth.serving.metric_table import MOST_PLUGINS, RESULTS, TABLE
 from berth.serving.metrics import render
 from edge.manual_clock import ManualClock
 from edge.server import write_kubeconfig
@@ -68,6 +68,7 @@ async def test_everything_in_the_table_can_be_scraped_from_a_runtime_that_has_do
 @pytest.mark.parametrize(
     "name",
     [
+        "scheduler_schedule_attempts_total",
         "berth_binds_total",
         "berth_stages_total",
         "berth_volume_bindings_total",
@@ -94,6 +95,31 @@ async def test_drift_is_there_with_0_for_every_kind(tmp_path: Path) -> None:
     kinds = {kind for kind, _ in values(runtime, "berth_cache_drift_total")}
     assert kinds == {kind for (kind,) in values(runtime, "berth_kind_whole")}
     assert len(kinds) > 10
+
+
+async def test_attempts_are_there_with_0_for_every_scheduler_name_while_it_is_served(tmp_path: Path) -> None:
+    runtime = make_runtime(tmp_path)
+    runtime.on_event("SchedulingPolicy", "ADDED", make_policy("batch", schedulerName="night"))
+    none = dict.fromkeys(RESULTS, 0)
+    assert attempts(runtime) == {"berth": none, "night": none}
+    runtime.on_event("SchedulingPolicy", "DELETED", make_policy("batch"))
+    assert attempts(runtime) == {"berth": none}
+
+
+async def test_attempts_that_were_counted_stay_when_their_scheduler_name_is_served_no_more(tmp_path: Path) -> None:
+    runtime = make_runtime(tmp_path)
+    runtime.on_event("SchedulingPolicy", "ADDED", make_policy("batch", schedulerName="night"))
+    runtime._scheduler._measures.ended("night", "error", 0.0)
+    runtime.on_event("SchedulingPolicy", "DELETED", make_policy("batch"))
+    assert attempts(runtime)["night"] == {"scheduled": 0, "unschedulable": 0, "error": 1}
+
+
+def attempts(runtime: Runtime) -> dict[str, dict[str, float]]:
+    """By scheduler name, then by result."""
+    found: dict[str, dict[str, float]] = {}
+    for (profile, result), count in values(runtime, "scheduler_schedule_attempts_total").items():
+        found.setdefault(profile, {})[result] = count
+    return found
 
 
 async def test_the_version_and_the_gates_are_shown(tmp_path: Path) -> None:
@@ -188,7 +214,7 @@ async def test_neither_policies_nor_names_without_end_make_series_without_end(
         for name in (f"s{number}", *ODD):
             measures.ended(name, "error", 0.0)
             measures.scheduled(name, 0.0, number + 1, 0.0)
-            measures.point(measures.profiles.of(name), "Filter", "Success", 0.1)
+            measures.point(name, "Filter", "Success", 0.1)
             tally.blame(name, (), (f"plugin-{number}",))
     most = {
         "policy": MOST_POLICIES + 1,

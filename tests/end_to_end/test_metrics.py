@@ -41,7 +41,7 @@ SAME_VALUES = (
     ("scheduler_cache_size", "type"),
 )
 NO_OTHER_VALUES = (
-    ("scheduler_schedule_attempts_total", "result"),
+    ("scheduler_scheduling_attempt_duration_seconds", "result"),
     ("scheduler_framework_extension_point_duration_seconds", "extension_point"),
     ("scheduler_framework_extension_point_duration_seconds", "status"),
     ("scheduler_unschedulable_pods", "plugin"),

@@ -67,6 +67,30 @@ def test_scheduler_names_without_end_are_bounded() -> None:
     assert measures.results == {"error": 2000}
 
 
+def test_scheduler_names_beyond_the_first_so_many_are_served_as_one() -> None:
+    served = [f"s{number:03}" for number in range(MOST_PROFILES + 2)]
+    assert Measures(VirtualClock()).statistics(served)["profiles"] == [OTHERS, *served[:MOST_PROFILES]]
+
+
+def test_a_scheduler_name_that_goes_makes_room_unless_something_was_counted_for_it() -> None:
+    measures = Measures(VirtualClock())
+    served = [f"s{number:03}" for number in range(MOST_PROFILES)]
+    measures.statistics(served)
+    measures.ended("s000", "error", 0.0)
+    measures.point("s001", "Filter", "Success", 0.1)
+    assert measures.statistics(["new"])["profiles"] == ["new", "s000", "s001"]
+
+
+def test_an_attempt_that_outlives_its_scheduler_name_makes_no_label_too_many() -> None:
+    measures = Measures(VirtualClock())
+    stopwatch = measures.stopwatch("old")
+    assert stopwatch is not None
+    measures.statistics(f"s{number:03}" for number in range(MOST_PROFILES))
+    stopwatch("Filter")
+    ((labels, _),) = measures.statistics()["point_seconds"]
+    assert labels == (OTHERS, "Filter", "Success")
+
+
 # --- attempts --------------------------------------------------------------------------------------------------------
 
 

@@ -52,10 +52,7 @@ class BerthProcess:
         self._loop = loop
         self._trace = trace
         self._weather = weather
-        self._make_watchers = lambda: {
-            resource.kind: Watcher(loop, store, weather, resource, self._hand_over, trace.note)
-            for resource in RESOURCES
-        }
+        self._store = store
         self.watchers = self._make_watchers()
         self._tasks: list[asyncio.Task[None]] = []
         self._first_version = 0
@@ -83,6 +80,12 @@ class BerthProcess:
     async def _run(self) -> None:
         await self.runtime.start()
         self._watch()
+
+    def _make_watchers(self) -> dict[str, Watcher]:
+        return {
+            resource.kind: Watcher(self._loop, self._store, self._weather, resource, self._hand_over, self._trace.note)
+            for resource in RESOURCES
+        }
 
     def _watch(self) -> None:
         self._tasks = [

@@ -38,11 +38,10 @@ def _between(where: str, mine: object, other: object) -> Iterator[Difference]:
 
 def _sums(name: str, counts: RowCounts, version: int) -> Iterator[Difference]:
     """The sums by domain that are moved along with a counter."""
-    for domains, at, sums in counts._sums:
-        if at == version:
-            true = [0] * len(sums)
-            for row, count in zip(*counts.counted(), strict=True):
-                if row < len(domains) and domains[row] >= 0:
-                    true[int(domains[row])] += int(count)
-            if sums.tolist() != true:
-                yield f"sums of {name}", sums.tolist(), true
+    for domains, sums in counts._sums if counts._summed_at == version else ():
+        true = [0] * len(sums)
+        for row, count in zip(*counts.counted(), strict=True):
+            if row < len(domains) and domains[row] >= 0:
+                true[int(domains[row])] += int(count)
+        if sums.tolist() != true:
+            yield f"sums of {name}", sums.tolist(), true

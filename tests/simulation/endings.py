@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import dataclass
 from typing import Any
 
 from berth.model import KINDS, Pod, object_key
 from berth.policy.records import Policy
+from berth.scheduler.extending import Extending
 from berth.sim.resources import BUILT_IN, NODES, PODS
 from reference.engine import feasible, preempt
 from reference.world import World
@@ -144,7 +146,9 @@ def check_empty(berth: BerthProcess, trace: Trace) -> None:
     cache, queue = runtime._cache, runtime._queue
     conditions, evicting = runtime._cluster._conditions, scheduler._preempting._evicting
     evicting.disruptions.look()  # whoever preempts next looks first
-    left = {
+    extenders = scheduler._extenders
+    assert isinstance(extenders, Extending)
+    left: dict[str, Sized] = {
         "pending": cache.pending,
         "assumed": cache.assumed(),
         "bound": cache._pods._bound,
@@ -162,7 +166,7 @@ def check_empty(berth: BerthProcess, trace: Trace) -> None:
         "conditions waiting": conditions._outbox._active,
         "complaints": scheduler._intake._complaints,
         "nominated": cache.state.nominated,
-        "extender calls": scheduler._extenders._calls if scheduler._extenders is not None else (),
+        "extender calls": extenders._calls,
         "evictions": evicting._running,
         "victims": evicting._leaving,
         "evictions counted against budgets": evicting.disruptions._leavers,

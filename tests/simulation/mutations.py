@@ -65,7 +65,7 @@ def mutation(aims_at: str) -> Callable[[Callable[[], None]], Callable[[], None]]
 
 
 def instead(owner: Any, name: str) -> Callable[[Callable[..., Any]], None]:
-    """Put a function in the place of a method; it gets the shipped one in front of the method's arguments."""
+    """Put a function in the place of a method or a function; it gets the shipped one in front of its arguments."""
     shipped = getattr(owner, name)
 
     def put(changed: Callable[..., Any]) -> None:
@@ -279,8 +279,9 @@ def a_nomination_is_never_written() -> None:
 
 @mutation("7 columns")
 def labels_of_a_placed_pod_stay_as_they_were() -> None:
-    shipped = pods_module.takes_the_same_room
-    pods_module.takes_the_same_room = lambda old, new: shipped(old, replace(new, labels=old.labels))
+    @instead(pods_module, "takes_the_same_room")
+    def changed(shipped: Any, old: Pod, new: Pod) -> Any:
+        return shipped(old, replace(new, labels=old.labels))
 
 
 @mutation("7 columns")

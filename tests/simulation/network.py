@@ -8,7 +8,7 @@ time after which the server does not begin it any more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +103,7 @@ class SimApi(Api):
         method: str,
         path: str,
         *,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | Sequence[Any] | None = None,
         content_type: str = JSON,
         accept: str = JSON,
         query: Mapping[str, str] | None = None,
@@ -122,7 +122,7 @@ class SimApi(Api):
         if request.is_bind:
             self._on_bind("sent", request)
         elif method == "DELETE":
-            self._on_delete("sent", request, ((body or {}).get("preconditions") or {}).get("uid", ""))
+            self._on_delete("sent", request, _only_uid(body))
         self._tell(request)
         self._send(request)
         silence = Unreachable(f"{method} {path}: no answer within {timeout_seconds:g} s")
@@ -204,6 +204,12 @@ class SimApi(Api):
         elif request.method == "DELETE" and outcome.body:
             self._on_delete("landed", request, outcome.body["metadata"].get("uid", ""))
         return outcome.status, _body(target, outcome, request.accept)
+
+
+def _only_uid(options: object) -> str:
+    """The object that a DELETE is for alone, where it says so."""
+    preconditions = options.get("preconditions") if isinstance(options, Mapping) else None
+    return str((preconditions or {}).get("uid", ""))
 
 
 def _body(target: Target, outcome: Outcome, accept: str) -> dict[str, Any]:

@@ -498,8 +498,9 @@ class Overseer:
                 for body in bodies.values():
                     fresh.observe(kind, body)
         for uid, (_, node) in self.knowledge.assumed.items():
-            body = self.knowledge.pod(uid)
-            fresh.assume(parse_pod(body), node) if body else None
+            pod = self.knowledge.pod(uid)
+            if pod:
+                fresh.assume(parse_pod(pod), node)
         for uid, decided in self.knowledge.nominations.items():
             if uid in fresh.pending and fresh.pending[uid].nominated_node_name != decided.node:
                 fresh.nominate(uid, self.knowledge.nominated_to(fresh.pending[uid]))

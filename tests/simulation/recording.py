@@ -72,7 +72,7 @@ def describe(resource: Resource, body: Object) -> str:
     metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
     version = f"v{metadata['resourceVersion']}"
     if resource is PODS:
-        condition = next((one for one in status.get("conditions") or () if one["type"] == "PodScheduled"), {})
+        condition: Object = next((one for one in status.get("conditions") or () if one["type"] == "PodScheduled"), {})
         said = f"{condition.get('status', '-')} {condition.get('reason', '')} {condition.get('message', '')}".strip()
         parts = [
             version,

@@ -10,15 +10,15 @@ end        it is stopped in order, and leaves no task behind
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 from berth import model, runtime
 from berth.engine.registry import OWN_PLUGINS
@@ -102,7 +102,7 @@ class Scenario:
         self.loop.on_step = self._after_step
         self.loop.set_exception_handler(self._on_exception)
         result = Result(self.seed)
-        with _QuietMachine(self._on_log, self._parse):
+        with _quiet_machine(self._on_log, self._parse):
             try:
                 self.loop.run_until_complete(self._play())
             except Violation as violation:
@@ -312,37 +312,40 @@ class Scenario:
         self.loop.close()
 
 
-class _QuietMachine:
+class _Teller(logging.Handler):
+    """Errors that are logged are told to somebody."""
+
+    def __init__(self, on_error: Callable[[logging.LogRecord], None]) -> None:
+        super().__init__(logging.ERROR)
+        self._on_error = on_error
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._on_error(record)
+
+
+@contextmanager
+def _quiet_machine(on_error: Callable[[logging.LogRecord], None], parse: Parser) -> Iterator[None]:
     """While a run goes on: Berth leaves the collector alone, and what it logs as an error is told to `on_error`.
 
     Records are frozen, so that the cache may get those that were made for the check; unless its parser is mutated.
     """
-
-    def __init__(self, on_error: Callable[[logging.LogRecord], None], parse: Parser) -> None:
-        self._parse = parse
-        self._handler = logging.Handler(logging.ERROR)
-        self._handler.emit = on_error  # type: ignore[method-assign]
-
-    def __enter__(self) -> None:
-        logger = logging.getLogger("berth")
-        self._before = (logger.propagate, logger.level)
-        logger.propagate = False
-        logger.setLevel(logging.ERROR)
-        logger.addHandler(self._handler)
-        idle = {"collect": int, "freeze": int, "get_threshold": lambda: (0, 0, 0), "set_threshold": lambda *_: None}
-        runtime.gc = SimpleNamespace(**idle)  # type: ignore[assignment]
-        OWN_PLUGINS[Usher.name] = Usher  # type: ignore[index]
-        self._shipped = cache_module.parse
-        if self._shipped is model.parse:
-            cache_module.parse = self._parse.shared
-
-    def __exit__(self, *_: object) -> None:
-        logger = logging.getLogger("berth")
-        logger.removeHandler(self._handler)
-        logger.propagate, logger.level = self._before
-        runtime.gc = gc
-        cache_module.parse = self._shipped
-        del OWN_PLUGINS[Usher.name]  # type: ignore[attr-defined]
+    logger, teller = logging.getLogger("berth"), _Teller(on_error)
+    before = logger.propagate, logger.level
+    logger.propagate = False
+    logger.setLevel(logging.ERROR)
+    logger.addHandler(teller)
+    shipped = vars(cache_module)["parse"]
+    idle = {"collect": int, "freeze": int, "get_threshold": lambda: (0, 0, 0), "set_threshold": lambda *_: None}
+    try:
+        with (
+            mock.patch.object(runtime, "gc", SimpleNamespace(**idle)),
+            mock.patch.dict(OWN_PLUGINS, {Usher.name: Usher}),
+            mock.patch.object(cache_module, "parse", parse.shared if shipped is model.parse else shipped),
+        ):
+            yield
+    finally:
+        logger.removeHandler(teller)
+        logger.propagate, logger.level = before
 
 
 def run_seed(seed: int, show: Callable[[str], None] | None = None, *, hints: bool = True) -> Result:

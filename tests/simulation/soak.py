@@ -147,11 +147,11 @@ class Production:
         term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": random.choice((HOST, ZONE))}
         shape = random.random()
         if shape < 0.15:
-            rule = {"requiredDuringSchedulingIgnoredDuringExecution": [{**term, "topologyKey": HOST}]}
-            spec["affinity"] = {"podAntiAffinity": rule}
+            required = {"requiredDuringSchedulingIgnoredDuringExecution": [{**term, "topologyKey": HOST}]}
+            spec["affinity"] = {"podAntiAffinity": required}
         elif shape < 0.25:
-            rule = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 10, "podAffinityTerm": term}]}
-            spec["affinity"] = {"podAffinity": rule}
+            preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 10, "podAffinityTerm": term}]}
+            spec["affinity"] = {"podAffinity": preferred}
         elif shape < 0.4:
             spec["topologySpreadConstraints"] = [
                 {

@@ -86,6 +86,10 @@ class PolicyBook:
         """Whether pods of this scheduler name are ours, even where no policy decides for them now."""
         return scheduler_name in self._idle
 
+    def scheduler_names(self) -> Collection[str]:
+        """All that are served."""
+        return self._idle.keys()
+
     def unserved(self, pod: Pod, namespace_labels: Mapping[str, str]) -> str:
         """Why no policy decides for a pod, in words."""
         name = pod.scheduler_name

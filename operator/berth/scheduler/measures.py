@@ -8,8 +8,9 @@ long pods wait.
 A histogram is a list of counts: observing is a search among a dozen bounds and two additions. Extension points are
 measured for one attempt in ten, as a clock read at every step of every attempt would be felt.
 
-Labels are bounded. The `profile` is the pod's scheduler name: the first so many that are seen have series of their own,
-whatever comes after them counts as one (`Names`).
+Labels are bounded. The `profile` is the pod's scheduler name: the first so many that are served or seen have series of
+their own, whatever comes after them counts as one (`Names`). One that is served no more makes room, unless something
+was counted for it.
 """
 
 from bisect import bisect_left
@@ -99,16 +100,16 @@ class Names:
 class Stopwatch:
     """Laps of one attempt, from its beginning on: each call ends a lap, under the name of the point that it was."""
 
-    __slots__ = ("_last", "_measures", "_profile")
+    __slots__ = ("_last", "_measures", "_scheduler_name")
 
-    def __init__(self, measures: "Measures", profile: str, now: float) -> None:
+    def __init__(self, measures: "Measures", scheduler_name: str, now: float) -> None:
         self._measures = measures
-        self._profile = profile
+        self._scheduler_name = scheduler_name
         self._last = now
 
     def __call__(self, point: str, status: str = SUCCESS) -> None:
         now = self._measures.now()
-        self._measures.point(self._profile, point, status, now - self._last)
+        self._measures.point(self._scheduler_name, point, status, now - self._last)
         self._last = now
 
     def skip(self) -> None:
@@ -151,13 +152,14 @@ class Measures:
     def stopwatch(self, scheduler_name: str) -> Stopwatch | None:
         """For one attempt in ten."""
         self._turn = (self._turn + 1) % SAMPLED
-        return None if self._turn else Stopwatch(self, self.profiles.of(scheduler_name), self.now())
+        return None if self._turn else Stopwatch(self, scheduler_name, self.now())
 
-    def point(self, profile: str, point: str, status: str, seconds: float) -> None:
+    def point(self, scheduler_name: str, point: str, status: str, seconds: float) -> None:
         """An extension point took so long."""
-        histogram = self._points.get((profile, point, status))
+        key = self.profiles.of(scheduler_name), point, status
+        histogram = self._points.get(key)
         if histogram is None:
-            histogram = self._points[profile, point, status] = Histogram(POINT_SECONDS)
+            histogram = self._points[key] = Histogram(POINT_SECONDS)
         histogram.observe(seconds)
 
     def ended(self, scheduler_name: str, result: str, began: float) -> None:
@@ -192,14 +194,21 @@ class Measures:
             counts[result] += histogram.count
         return dict(counts)
 
-    def statistics(self) -> Mapping[str, Any]:
-        """Histograms by their labels: lists of (labels, histogram)."""
+    def statistics(self, served: Iterable[str] = ()) -> Mapping[str, Any]:
+        """Histograms by their labels: lists of (labels, histogram); and the profiles, those of the scheduler names that
+        are served included, which have their labels from now on.
+        """
         return {
+            "profiles": self._keep_profiles(served),
             "attempt_seconds": [(key, one.statistics()) for key, one in self._attempts.items()],
             "point_seconds": [(key, one.statistics()) for key, one in self._points.items()],
             "wait_seconds": [((_label(key),), one.statistics()) for key, one in self._waits.items()],
             "attempts_needed": self._needed.statistics(),
         }
+
+    def _keep_profiles(self, served: Iterable[str]) -> list[str]:
+        counted = {labels[0] for labels in (*self._attempts, *self._points)} - {OTHERS}
+        return sorted(set(self.profiles.keep({*served, *counted}).values()))
 
 
 def _label(attempts: int) -> str:

@@ -252,7 +252,7 @@ class Scheduler:
             "hints": {} if self._hints is None else dict(self._hints.counts),
             "cache": self._cache.statistics(),
             "attempts": self._measures.results,
-            "measures": self._measures.statistics(),
+            "measures": self._measures.statistics(self._policies.scheduler_names()),
             "incoming": self._queue.tally.incoming(),
             "blamed": dict(self._queue.tally.blamed),
             "binds": {"running": len(self._binder), **self._binder.outcomes},

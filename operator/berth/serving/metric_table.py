@@ -28,11 +28,11 @@ from berth.serving.metric import (
 
 MOST_PLUGINS = 100
 
-PROFILE = f"the pod's schedulerName; the first {MOST_PROFILES} that were seen, then `(others)`"
+PROFILE = f"the pod's schedulerName; {MOST_PROFILES} at most, then `(others)`"
 POLICY = "name of a policy; 200 at most, then `(others)`"
 KIND = "kind of object"
-RESULT = "scheduled, unschedulable, error"
 
+RESULTS = ("scheduled", "unschedulable", "error")
 BINDS = ("bound", "refused", "conflict", "gone", "unknown", "found_bound", "found_unbound", "bound_elsewhere", "fenced")
 STAGES = ("passed", "rejected", "failed", "preempted", "gone", "cut_off")
 VOLUMES = ("bound", *STAGES[1:])
@@ -54,8 +54,11 @@ def histograms(name: str) -> Read:
 
 
 def _attempts(statistics: Mapping[str, Any]) -> Iterable[Sample]:
-    for labels, said in section(statistics, "scheduler", "measures").get("attempt_seconds", ()):
-        yield labels, said["count"]
+    """Of every profile, from the start."""
+    measures = section(statistics, "scheduler", "measures")
+    counts = {(profile, result): 0 for profile in measures.get("profiles", ()) for result in RESULTS}
+    counts.update((labels, said["count"]) for labels, said in measures.get("attempt_seconds", ()))
+    return counts.items()
 
 
 def _incoming(statistics: Mapping[str, Any]) -> Iterable[Sample]:
@@ -173,7 +176,7 @@ ATTEMPTS = (
         "Attempts to schedule pods, by the result; scheduled when the pod is bound.",
         _attempts,
         profile=PROFILE,
-        result=RESULT,
+        result=", ".join(RESULTS),
     ),
     row(
         "scheduler_scheduling_attempt_duration_seconds",
@@ -181,7 +184,7 @@ ATTEMPTS = (
         "How long an attempt took, from the queue to the bind or to the refusal.",
         histograms("attempt_seconds"),
         profile=PROFILE,
-        result=RESULT,
+        result=", ".join(RESULTS),
     ),
     row(
         "scheduler_pod_scheduling_sli_duration_seconds",

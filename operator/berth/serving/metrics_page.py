@@ -19,8 +19,8 @@ Every label takes its values from a bounded set, so that neither many policies n
 Where there are more names than a label may have values, the rest are `(others)`, together.
 
 Of the `berth_*` counters, those whose labels' values are known beforehand are there with 0 from the start, so that
-`increase` sees the first time, too. Faults, failures of policies and names that others choose begin when
-they first count.
+`increase` sees the first time, too; so is `scheduler_schedule_attempts_total` for every scheduler name that is served.
+Faults, failures of policies and names that others choose begin when they first count.
 """
 TAIL = f"""
 ## Buckets
