@@ -99,7 +99,7 @@ def totals_of(panel: Panel) -> Int64Column:
     if panel._grouped is not None:
         kept = panel._grouped
         totals = totals + kept.weight * np.array([kept.by_group.get(group, 0) for group in standings._of.tolist()])
-    return totals[standings._place]
+    return totals
 
 
 def disturb(state, random: Random, serial: int, placed: list[str]) -> None:

@@ -31,37 +31,42 @@ def test_the_best_are_those_of_all_nodes_with_the_highest_sum_of_level_and_point
     random, table = Random(seed), zoned()
     groups = Groups.by([Axis(table.domains("zone"))], table.rows, np.ones(NODES, dtype=np.bool_))
     assert groups is not None
-    order, place = table.name_order
+    _, place = table.name_order
     levels, of = [random.randrange(5) for _ in range(NODES)], groups.of.tolist()
-    standings = Standings(np.array(levels), groups, order, place)
+    column = np.array(levels)
+    standings = Standings(column, groups, place)
     for _ in range(200):
         points = [random.randrange(4) for _ in range(ZONES)]
         assert standings.best(dict(enumerate(points)), WEIGHT).tolist() == best_of(levels, of, points, place)
-        for at in random.sample(range(NODES), random.randrange(3)):
-            levels[at] = random.choice([NOT_FEASIBLE, *range(6)])
-            of[at] = random.choice([of[at], random.randrange(ZONES)])
-            standings.set(at, levels[at], of[at])
+        was = {at: standings.of(at) for at in random.sample(range(NODES), random.randrange(4))}
+        for at in was:  # the columns change first, all at once
+            levels[at] = column[at] = random.choice([NOT_FEASIBLE, *range(6)])
+            of[at] = groups.of[at] = random.choice([of[at], random.randrange(ZONES)])
+        for at, before in was.items():
+            standings.set(at, levels[at], before)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_without_groups_the_best_are_those_with_the_highest_level(seed):
-    random, (order, place) = Random(seed), zoned().name_order
+    random, (_, place) = Random(seed), zoned().name_order
     levels = [random.randrange(5) for _ in range(NODES)]
-    standings = Standings(np.array(levels), None, order, place)
+    standings = Standings(np.array(levels), None, place)
     for _ in range(100):
         assert standings.best().tolist() == best_of(levels, [0] * NODES, [0], place)
         at = random.randrange(NODES)
         levels[at] = random.choice([NOT_FEASIBLE, *range(6)])
-        standings.set(at, levels[at], 0)
+        standings.set(at, levels[at], standings.of(at))
 
 
 def test_a_group_that_all_nodes_have_left_has_no_best():
     table = zoned()
     groups = Groups.by([Axis(table.domains("zone"))], table.rows, np.ones(NODES, dtype=np.bool_))
     assert groups is not None
-    standings = Standings(np.zeros(NODES, dtype=np.int64), groups, *table.name_order)
-    for at in np.flatnonzero(groups.of == 0).tolist():
-        standings.set(at, 0, 1)
     _, place = table.name_order
+    standings = Standings(np.zeros(NODES, dtype=np.int64), groups, place)
+    for at in np.flatnonzero(groups.of == 0).tolist():
+        was = standings.of(at)
+        groups.of[at] = 1
+        standings.set(at, 0, was)
     points = {0: 1000, 1: 7, 2: 0, 3: 0}
     assert standings.best(points).tolist() == sorted(place[groups.of <= 1].tolist())

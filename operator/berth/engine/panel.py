@@ -36,7 +36,7 @@ from berth.engine.kept import (
     weighted,
 )
 from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
-from berth.engine.standings import NOT_FEASIBLE, Leaders, Places, Standings
+from berth.engine.standings import NOT_FEASIBLE, Leaders, Places, Standing, Standings
 from berth.engine.state import State
 from berth.engine.verdict import BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_numbers
 from berth.model import Pod
@@ -170,7 +170,7 @@ class Panel:
                 self._beside.append(relative)
                 levels = levels + points
         groups = None if self._grouped is None else self._grouped.groups
-        self._standings = Standings(levels, groups, *self._table.name_order)
+        self._standings = Standings(levels, groups, self._table.name_order[1])
 
     @property
     def best(self) -> NDArray[np.intp]:
@@ -323,10 +323,12 @@ class Panel:
         for local in self._open_locals if still else self._local:
             basis, local.basis = local.basis, local.plugin.score_basis(query, state)
             whole |= local.basis is None or local.basis != basis
+        was: dict[int, Standing] = {}
         if whole:
             self._settle(query, state)
         else:
             for row, position in touched.items():
+                was[position] = self._standings.of(position)
                 self._settled[position] = self._sum_of(row, position, query, state)
         regrouped = False
         for relative in self._open_relatives if still else self._relative:
@@ -339,12 +341,11 @@ class Panel:
             if regrouped:
                 self._standings.find_peaks()
             return
-        grouped = None if self._grouped is None else self._grouped.groups
-        for position in touched.values():
+        for position, before in was.items():
             level = self._settled.item(position)
             for relative in self._beside:
                 level += relative.at(position)
-            self._standings.set(position, level, 0 if grouped is None else grouped.of.item(position))
+            self._standings.set(position, level, before)
 
     def _sum_of(self, row: int, position: int, query: Query, state: State) -> int:
         if not self.fits.item(position):

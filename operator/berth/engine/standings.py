@@ -2,7 +2,10 @@
 
 A node's total is its level, which is its own, and the points of its group. A pod that comes changes the points of every
 group, but the level of one node. So the highest level of each group is kept, from the first change on, and the best are
-looked for among the groups, not among the nodes. Nodes are numbered by their places in the order of names.
+looked for among the groups, not among the nodes.
+
+Levels and groups are the columns of whoever ranks the nodes, by position: a copy for each kind of pod would be more
+memory than caches hold. Those found are numbered by their places in the order of names.
 """
 
 from __future__ import annotations
@@ -26,26 +29,30 @@ Places = NDArray[np.intp]
 Leaders: TypeAlias = "array[int]"  # places, ascending: one comes or goes at a time, which takes a column longer
 
 
+Standing = tuple[int, int]  # a node's level and its group
+
+
 class Standings:
-    def __init__(self, levels: Int64Column, groups: Groups | None, order: Places, place: Places) -> None:
-        """`levels` are by position; `order` has the positions in the order of names, `place` is its inverse."""
+    def __init__(self, levels: Int64Column, groups: Groups | None, place: Places) -> None:
+        """`levels` are by position, `place` has the place of each in the order of names. All are shared: see `set`."""
         self._place = place
-        self._levels = levels.take(order)
-        self._of = None if groups is None else groups.of.take(order)
+        self._levels = levels
+        self._of = None if groups is None else groups.of
         self._size = 1 if groups is None else len(groups.feasible)
         self._peaks: list[int] | None = None  # the highest level of each group
         self._leaders: dict[int, Leaders] = {}  # those with the highest level of a group, where somebody asked
 
-    def set(self, position: int, level: int, group: int) -> None:
-        """The node has this level and is in this group."""
-        peaks, place = self._peaks, self._place.item(position)
-        was_in = 0 if self._of is None else self._of.item(place)
-        before = self._levels.item(place)
+    def of(self, position: int) -> Standing:
+        return self._levels.item(position), 0 if self._of is None else self._of.item(position)
+
+    def set(self, position: int, level: int, was: Standing) -> None:
+        """The node has this level, and is in the group that it has now; `was` is how it stood before all that."""
+        self._levels[position] = level
+        before, was_in = was
+        group = 0 if self._of is None else self._of.item(position)
         if before == level and was_in == group:
             return
-        self._levels[place] = level
-        if self._of is not None:
-            self._of[place] = group
+        peaks, place = self._peaks, self._place.item(position)
         if peaks is None:
             self.find_peaks()
             return
@@ -75,8 +82,7 @@ class Standings:
             totals = self._levels
             if scores is not None and self._of is not None:
                 totals = totals + weight * by_node(scores, self._size, self._of)
-            found: Places = (totals == totals.item(totals.argmax())).nonzero()[0]
-            return found
+            return self._places((totals == totals.item(totals.argmax())).nonzero()[0])
         tied = [0] if scores is None else _highest(self._peaks, scores, weight)
         leaders = self._leaders
         for group in tied:
@@ -101,20 +107,25 @@ class Standings:
 
     def _find_leaders(self, groups: Sequence[int], peaks: list[int]) -> None:
         if self._of is None:
-            self._leaders[0] = _kept((self._levels == peaks[0]).nonzero()[0])
+            self._leaders[0] = self._kept((self._levels == peaks[0]).nonzero()[0])
         elif len(groups) < _MANY:
             for group in groups:
                 level = (self._levels == peaks[group]).nonzero()[0]
-                self._leaders[group] = _kept(level[self._of.take(level) == group])
+                self._leaders[group] = self._kept(level[self._of.take(level) == group])
         else:
             leading = (self._levels == np.array(peaks).take(self._of)).nonzero()[0]
             of = self._of.take(leading)
             for group in groups:
-                self._leaders[group] = _kept(leading[of == group])
+                self._leaders[group] = self._kept(leading[of == group])
 
+    def _places(self, positions: Places) -> Places:
+        """The same nodes in the order of their names."""
+        places = self._place.take(positions)
+        places.sort()
+        return places
 
-def _kept(places: Places) -> Leaders:
-    return array("q", places.tobytes())
+    def _kept(self, positions: Places) -> Leaders:
+        return array("q", self._places(positions).tobytes())
 
 
 def _highest(peaks: Sequence[int], scores: Mapping[int, int], weight: int) -> list[int]:

@@ -29,7 +29,7 @@ class ImageLocality(Plugin):
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         table, pod = state.table, query.pod
-        scores = np.zeros(table.capacity, dtype=np.int64)
+        scores = np.zeros(table.span, dtype=np.int64)
         held = [found for image in pod.images if len((found := table.images.holders(image))[0])]
         counts = [(sizes * (len(holders) / max(len(table), 1))).astype(np.int64) for holders, sizes in held]
         if held:
