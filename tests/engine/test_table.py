@@ -111,8 +111,8 @@ def test_images_follow_the_nodes_that_have_them():
     table.set_node(parse_node(make_node("b", images={"app:1": 9})))
 
     def sizes(image):
-        rows, sizes = table.images.holders(image)
-        return {table.name(int(row)): int(size) for row, size in zip(rows, sizes, strict=True)}
+        held = table.images.holders(image)
+        return {table.name(int(row)): size for size, rows in held for row in rows}
 
     assert (sizes("app:1"), sizes("app:2"), sizes("app:3")) == ({"a": 7, "b": 9}, {"a": 8}, {})
     table.set_node(parse_node(make_node("a", images={"app:3": 5})))
@@ -197,7 +197,7 @@ class TableMachine(RuleBasedStateMachine):
     def view(table):
         disk, vocabulary = table.label("disk")
         values = {number: value for value, number in vocabulary.ids.items()}
-        images = dict(zip(*(column.tolist() for column in table.images.holders("app:1")), strict=True))
+        images = {row: size for size, rows in table.images.holders("app:1") for row in rows.tolist()}
         by_name = {}
         for row in table.rows_by_name:
             resources = {

@@ -5,30 +5,33 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.verdict import Int64Column
-
 
 class ImageIndex:
-    """Sizes in bytes by name and row; a name that no node has any more is forgotten."""
+    """Rows by an image's name and its size there in bytes, nearly always the same; what no node has is forgotten."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, dict[int, int]] = {}
+        self._rows: dict[str, dict[int, dict[int, None]]] = {}
 
     def replace(self, row: int, before: Mapping[str, int], after: Mapping[str, int]) -> None:
         """The images of a row were these and are those."""
-        for name in before:
-            if name not in after:
-                rows = self._rows[name]
-                del rows[row]
-                if not rows:
-                    del self._rows[name]
+        for name, size in before.items():
+            if after.get(name) != size:
+                self._discard(name, size, row)
         for name, size in after.items():
-            self._rows.setdefault(name, {})[row] = size
+            if before.get(name) != size:
+                self._rows.setdefault(name, {}).setdefault(size, {})[row] = None
 
-    def holders(self, name: str) -> tuple[NDArray[np.intp], Int64Column]:
-        """The rows that have the image, in no order, and its size on each."""
-        rows = self._rows.get(name, {})
-        return np.fromiter(rows.keys(), np.intp, len(rows)), np.fromiter(rows.values(), np.int64, len(rows))
+    def holders(self, name: str) -> list[tuple[int, NDArray[np.intp]]]:
+        """The sizes of the image, and the rows that have it in that size, in no order."""
+        return [(size, np.fromiter(rows, np.intp, len(rows))) for size, rows in self._rows.get(name, {}).items()]
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def _discard(self, name: str, size: int, row: int) -> None:
+        sizes = self._rows[name]
+        del sizes[size][row]
+        if not sizes[size]:
+            del sizes[size]
+        if not sizes:
+            del self._rows[name]

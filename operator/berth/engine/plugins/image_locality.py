@@ -4,13 +4,14 @@ score: each image on the node counts size * (nodes that have it / all nodes), cu
 23 MiB (0) and 1000 MiB for each container (100). An image used twice counts twice.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.plugin import MAX_SCORE, Plugin, Query
 from berth.engine.state import State
+from berth.engine.table import NodeTable
 from berth.engine.verdict import Int64Column, Rows
 from berth.model import Pod
 
@@ -29,20 +30,22 @@ class ImageLocality(Plugin):
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         table, pod = state.table, query.pod
+        highest = HIGHEST_BYTES_A_CONTAINER * pod.container_count
         scores = np.zeros(table.span, dtype=np.int64)
-        held = [found for image in pod.images if len((found := table.images.holders(image))[0])]
-        counts = [(sizes * (len(holders) / max(len(table), 1))).astype(np.int64) for holders, sizes in held]
-        if held:
-            holders, sums = (held[0][0], counts[0]) if len(held) == 1 else _together([at for at, _ in held], counts)
-            highest = HIGHEST_BYTES_A_CONTAINER * pod.container_count
-            above = np.minimum(np.maximum(sums, LOWEST_BYTES), highest) - LOWEST_BYTES
-            scores[holders] = MAX_SCORE * above // (highest - LOWEST_BYTES)
-        return scores[rows]
+        if len(pod.images) == 1:  # as nearly always: what the nodes with the image have is the same for all of one size
+            for holders, counted in _counts(pod.images[0], table):
+                above = max(min(counted, highest) - LOWEST_BYTES, 0)
+                scores[holders] = MAX_SCORE * above // (highest - LOWEST_BYTES)
+            return scores[rows]
+        for image in pod.images:
+            for holders, counted in _counts(image, table):
+                scores[holders] += counted
+        above = np.maximum(np.minimum(scores[rows], highest) - LOWEST_BYTES, 0)
+        return MAX_SCORE * above // (highest - LOWEST_BYTES)
 
 
-def _together(held: Sequence[NDArray[np.intp]], counts: Sequence[Int64Column]) -> tuple[NDArray[np.intp], Int64Column]:
-    """The rows that hold any of the images, each once, and what those on it count."""
-    holders, index = np.unique(np.concatenate(held), return_inverse=True)
-    sums = np.zeros(len(holders), dtype=np.int64)
-    np.add.at(sums, index, np.concatenate(counts))
-    return holders, sums
+def _counts(image: str, table: NodeTable) -> Iterator[tuple[NDArray[np.intp], int]]:
+    """The rows that have the image in one size, and how many bytes that counts there."""
+    held = table.images.holders(image)
+    share = sum(len(holders) for _, holders in held) / max(len(table), 1)
+    return ((holders, int(size * share)) for size, holders in held)
