@@ -23,6 +23,7 @@ from berth.engine.verdict import Int64Column
 
 NOT_FEASIBLE: Final = -(2**62)  # no sum of points makes up for it, and none makes it wrap around
 
+_FEW: Final = 128  # nodes that are sorted faster than they are found one after another
 _MANY: Final = 3  # groups whose leaders are found faster all at once than one after another
 
 Places = NDArray[np.intp]
@@ -48,14 +49,15 @@ class Standings:
     def set(self, position: int, level: int, was: Standing) -> None:
         """The node has this level, and is in the group that it has now; `was` is how it stood before all that."""
         self._levels[position] = level
+        peaks = self._peaks
+        if peaks is None:
+            self.find_peaks()
+            return
         before, was_in = was
         group = 0 if self._of is None else self._of.item(position)
         if before == level and was_in == group:
             return
-        peaks, place = self._peaks, self._place.item(position)
-        if peaks is None:
-            self.find_peaks()
-            return
+        place = self._place.item(position)
         if group != was_in or level < before:
             self._leave(place, before, was_in, peaks)
         if level > peaks[group]:
@@ -121,8 +123,12 @@ class Standings:
     def _places(self, positions: Places) -> Places:
         """The same nodes in the order of their names."""
         places = self._place.take(positions)
-        places.sort()
-        return places
+        if len(places) < _FEW:
+            places.sort()
+            return places
+        among = np.zeros(len(self._place), dtype=np.bool_)
+        among[places] = True
+        return among.nonzero()[0]
 
     def _kept(self, positions: Places) -> Leaders:
         return array("q", self._places(positions).tobytes())

@@ -41,7 +41,8 @@ class ImageLocality(Plugin):
             for holders, counted in _counts(image, table):
                 scores[holders] += counted
         above = np.maximum(np.minimum(scores[rows], highest) - LOWEST_BYTES, 0)
-        return MAX_SCORE * above // (highest - LOWEST_BYTES)
+        weighed: Int64Column = MAX_SCORE * above // (highest - LOWEST_BYTES)
+        return weighed
 
 
 def _counts(image: str, table: NodeTable) -> Iterator[tuple[NDArray[np.intp], int]]:
