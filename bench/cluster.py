@@ -40,7 +40,8 @@ from statistics import median
 from typing import Any
 
 from bench.contestants import CONTESTANTS, REPOSITORY, Contestant
-from bench.reporting import Report, run, say
+from bench.reporting import Report, run
+from bench.terminal import positive, say
 from control_plane.cleaning import remove_pods
 from control_plane.client import PODS, ApiError, Client, Object, key_of
 from control_plane.launcher import ControlPlane
@@ -107,20 +108,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench", description="Berth beside kube-scheduler on a real API server.")
-    parser.add_argument("--nodes", type=_positive, default=5000)
-    parser.add_argument("--pods", type=_positive, default=3000)
-    parser.add_argument("--repeat", type=_positive, default=1, help="rounds of each contestant")
+    parser.add_argument("--nodes", type=positive, default=5000)
+    parser.add_argument("--pods", type=positive, default=3000)
+    parser.add_argument("--repeat", type=positive, default=1, help="rounds of each contestant")
     parser.add_argument(
         "--only", action="append", choices=CONTESTANTS, metavar="NAME", help=f"of {', '.join(CONTESTANTS)}; repeatable"
     )
     parser.add_argument("--json", type=Path, default=RESULTS / "latest.json", metavar="FILE")
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 up")
-    return int(text)
 
 
 async def compare(options: argparse.Namespace) -> Report:

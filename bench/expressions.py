@@ -31,6 +31,7 @@ from typing import Any
 
 from bench.engine import CASES as ENGINE_CASES
 from bench.engine import REPLICAS, WARM, _pods
+from bench.terminal import say
 from bench.worlds import HOSTNAME, RACK, ZONE, World, roomy
 from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.plugin import Plugin, Query
@@ -221,10 +222,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     results: list[Result] = []
     for nodes in options.nodes:
-        print(f"parsing a cluster of {nodes} nodes", file=sys.stderr, flush=True)
+        say(f"parsing a cluster of {nodes} nodes")
         world = roomy(nodes)
         for name in options.cases:
-            print(f"{nodes} nodes: {name}", file=sys.stderr, flush=True)
+            say(f"{nodes} nodes: {name}")
             results.append(measure(CASES[name], world))
     print(table(results))
     if options.json:

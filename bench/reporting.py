@@ -1,4 +1,4 @@
-"""What the benchmarks on a real API server have in common: they say how far they are, and leave a report behind."""
+"""What the benchmarks on a real API server have in common: they end with a report, or with what kept them from it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,3 @@ def run(compare: Compare, options: argparse.Namespace, table: Callable[[Report],
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(report, indent=2) + "\n")
     return 0
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

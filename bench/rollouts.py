@@ -29,6 +29,7 @@ from random import Random
 from statistics import median
 from typing import Any
 
+from bench.terminal import positive, say
 from bench.worlds import Body, empty, pod_body
 from berth.engine.pipeline import Placement
 from berth.engine.state import State
@@ -125,7 +126,7 @@ def fleet_pod(deployment: int, revision: int, replica: int) -> Body:
 
 def measure_time(nodes: int, deployments: int, rollouts: int) -> Times:
     fleet = Fleet(nodes)
-    _say(f"{deployments} Deployments come to {nodes} nodes")
+    say(f"{deployments} Deployments come to {nodes} nodes")
     tenth = max(deployments // 10, 1)
     start = median(list(fleet.roll_out(range(tenth), 0))[2:])
     for _ in fleet.roll_out(range(tenth, deployments), 0):
@@ -133,7 +134,7 @@ def measure_time(nodes: int, deployments: int, rollouts: int) -> Times:
     medians: list[float] = []
     for revision in range(1, rollouts + 1):
         medians.append(round(median(fleet.roll_out(range(deployments), revision)), 1))
-        _say(f"rollout {revision} of {rollouts}: {medians[-1]:.0f} us a decision, {start:.0f} at the start")
+        say(f"rollout {revision} of {rollouts}: {medians[-1]:.0f} us a decision, {start:.0f} at the start")
     return Times(round(start, 1), medians)
 
 
@@ -154,7 +155,7 @@ def measure_memory(nodes: int, deployments: int) -> Memory:
 
 def _roll(fleet: Fleet, deployments: range) -> None:
     for revision in range(TRACED_ROLLOUTS + 1):
-        _say(f"memory: {len(deployments)} Deployments, rollout {revision} of {TRACED_ROLLOUTS}")
+        say(f"memory: {len(deployments)} Deployments, rollout {revision} of {TRACED_ROLLOUTS}")
         for _ in fleet.roll_out(deployments, revision):
             pass
 
@@ -190,7 +191,7 @@ def report_of(times: Times, memory: Memory) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make bench-rollouts", description="Decisions under endless rollouts.")
     for name, default in (("--nodes", 1000), ("--deployments", 2000), ("--rollouts", 10)):
-        parser.add_argument(name, type=_positive, default=default, metavar="N", help=f"default: {default}")
+        parser.add_argument(name, type=positive, default=default, metavar="N", help=f"default: {default}")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
     try:
@@ -204,16 +205,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(report_of(times, memory), indent=2) + "\n")
     return 0
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 up")
-    return int(text)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,8 @@ from typing import Any, Protocol
 
 from bench.cluster import LOGS, RESULTS, make_node, make_pod
 from bench.contestants import REPOSITORY
-from bench.reporting import Report, run, say
+from bench.reporting import Report, run
+from bench.terminal import say
 from control_plane.berth_process import BerthProcess
 from control_plane.client import PODS, Client, Object, key_of
 from control_plane.launcher import ControlPlane

@@ -1,5 +1,6 @@
 """Standings know the best however levels and groups change."""
 
+from array import array
 from random import Random
 
 import numpy as np
@@ -70,3 +71,12 @@ def test_a_group_that_all_nodes_have_left_has_no_best():
         standings.set(at, 0, was)
     points = {0: 1000, 1: 7, 2: 0, 3: 0}
     assert standings.best(points).tolist() == sorted(place[groups.of <= 1].tolist())
+
+
+def test_the_first_change_makes_ready_for_others_even_if_it_changes_nothing():
+    _, place = zoned().name_order
+    standings = Standings(np.zeros(NODES, dtype=np.int64), None, place)
+    assert not isinstance(standings.best(), array)
+    standings.set(3, 0, standings.of(3))
+    assert isinstance(standings.best(), array)
+    assert standings.best().tolist() == list(range(NODES))
