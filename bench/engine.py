@@ -327,8 +327,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _cluster_size(text: str) -> int:
-    if not text.isdecimal() or int(text) < 100:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 100 up")
+    if not text.isdecimal() or int(text) < 1000:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1000 up")
     return int(text)
 
 
