@@ -128,7 +128,6 @@ class Groups:
         """How many places on an axis have a node that fits."""
         return self._places_inhabited[axis]
 
-
     def sums(self, shares: Sequence[Sequence[N]]) -> list[N]:
         """What each inhabited group, in their order, has of all axes together; `shares` are by axis and place there."""
         cells, first = self.inhabited.values(), shares[0]

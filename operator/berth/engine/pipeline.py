@@ -63,6 +63,9 @@ class TieBreak(StrEnum):
     FIRST = "First"
 
 
+_FIRST, _RANDOM = TieBreak.FIRST, TieBreak.RANDOM  # looked up once: for a member of an enum that takes long
+
+
 class Placement(NamedTuple):
     node: str
     evaluated: int
@@ -143,9 +146,7 @@ class Pipeline:
         self.filters = tuple(filters)
         self.scores = tuple(scores)
         self.tie_break = tie_break
-        self._takes_first, self._draws = tie_break is TieBreak.FIRST, tie_break is TieBreak.RANDOM
         self.node_percentage = node_percentage
-        self._looks_at_all = node_percentage == 100
         self.check_all = check_all
         self._turn = 0
         self._search_from = 0
@@ -164,7 +165,7 @@ class Pipeline:
         nodes = len(table)
         if not nodes:
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
-        enough = nodes if outside is not None or self._looks_at_all else self._enough(nodes)
+        enough = nodes if outside is not None or self.node_percentage == 100 else self._enough(nodes)
         whole = outside is None and enough == nodes
         if whole and not (state.nominated or pod.nominated_node_name):
             panel = self._panel(pod, state, lap)
@@ -458,9 +459,9 @@ class Pipeline:
 
     def _choose(self, tied: int, random: Random) -> int:
         """Which of so many that share the highest total, in the order of their nodes' names."""
-        if tied == 1 or self._takes_first:
+        if tied == 1 or self.tie_break is _FIRST:
             return 0
-        if self._draws:
+        if self.tie_break is _RANDOM:
             return int(random.random() * tied)  # faster than randrange, and as fair for so few
         self._turn += 1
         return (self._turn - 1) % tied

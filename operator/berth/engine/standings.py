@@ -28,8 +28,6 @@ _MANY: Final = 3  # groups whose leaders are found faster all at once than one a
 
 Places = NDArray[np.intp]
 Leaders: TypeAlias = "array[int]"  # places, ascending: one comes or goes at a time, which takes a column longer
-
-
 Standing = tuple[int, int]  # a node's level and its group
 
 
@@ -87,10 +85,9 @@ class Standings:
             return self._places((totals == totals.item(totals.argmax())).nonzero()[0])
         tied = [0] if scores is None else _highest(self._peaks, scores, weight)
         leaders = self._leaders
-        for group in tied:
-            if group not in leaders:
-                self._find_leaders([group for group in tied if group not in leaders], self._peaks)
-                break
+        missing = [group for group in tied if group not in leaders]
+        if missing:
+            self._find_leaders(missing, self._peaks)
         best = leaders[tied[0]]
         if len(tied) > 1:
             for group in tied[1:]:

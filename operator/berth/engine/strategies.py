@@ -88,8 +88,8 @@ class _Mean:
         return cut_quotient(total, weights.divisor).astype(np.int64, copy=False)
 
     def single(self, table: NodeTable, row: int, resources: Sequence[Counted]) -> int:
-        total = weights = 0
-        allocatable, used, _, nonzero, *_ = table.cells
+        total, weights, cells = 0, 0, table.cells
+        allocatable, used, nonzero = cells.allocatable, cells.used, cells.nonzero
         for number, amount, weight in resources:
             at = number, row
             have = allocatable[at]

@@ -142,9 +142,7 @@ class NodeTable:
 
     def set_node(self, node: Node) -> None:
         """Adds a node, or replaces what is known of it."""
-        row = self._row_of.get(node.name)
-        if row is None:
-            row = self._claim(node.name)
+        row = self._claim(node.name)
         slot = self._slot(row)
         before, slot.node = slot.node, node
         if before is None:
@@ -193,9 +191,7 @@ class NodeTable:
         """Books the pod on the node, which need not be known yet."""
         if pod.uid in self._row_of_pod:
             raise ValueError(f"pod {pod.namespace}/{pod.name} ({pod.uid}) is in the table already")
-        row = self._row_of.get(node_name)
-        if row is None:
-            row = self._claim(node_name)
+        row = self._claim(node_name)
         self._slot(row).pods[pod.uid] = pod
         self._row_of_pod[pod.uid] = row
         self._account(pod, row, 1)
@@ -389,9 +385,11 @@ class NodeTable:
                 yield row, slot.node
 
     def _claim(self, name: str) -> int:
-        """A row for a name that has none."""
-        row = self._row_of[name] = self._free.pop() if self._free else self._new_slot()
-        self._slots[row] = _Row(name)
+        row = self._row_of.get(name)
+        if row is None:
+            row = self._free.pop() if self._free else self._new_slot()
+            self._slots[row] = _Row(name)
+            self._row_of[name] = row
         return row
 
     def _new_slot(self) -> int:

@@ -33,6 +33,7 @@ POLICY = "name of a policy; 200 at most, then `(others)`"
 KIND = "kind of object"
 
 RESULTS = ("scheduled", "unschedulable", "error")
+RESULT = ", ".join(RESULTS)
 BINDS = ("bound", "refused", "conflict", "gone", "unknown", "found_bound", "found_unbound", "bound_elsewhere", "fenced")
 STAGES = ("passed", "rejected", "failed", "preempted", "gone", "cut_off")
 VOLUMES = ("bound", *STAGES[1:])
@@ -176,7 +177,7 @@ ATTEMPTS = (
         "Attempts to schedule pods, by the result; scheduled when the pod is bound.",
         _attempts,
         profile=PROFILE,
-        result=", ".join(RESULTS),
+        result=RESULT,
     ),
     row(
         "scheduler_scheduling_attempt_duration_seconds",
@@ -184,7 +185,7 @@ ATTEMPTS = (
         "How long an attempt took, from the queue to the bind or to the refusal.",
         histograms("attempt_seconds"),
         profile=PROFILE,
-        result=", ".join(RESULTS),
+        result=RESULT,
     ),
     row(
         "scheduler_pod_scheduling_sli_duration_seconds",

@@ -201,16 +201,16 @@ class InterPodAffinity(Plugin):
         return self._layout(parties, query, state).axes if parties.opinions else None
 
     def normalized_groups(self, query: Query, state: State, groups: Groups) -> list[int]:
-        shares: list[list[int] | None] = [None] * len(groups.axes)  # by axis, what near pods are worth in each place
+        shares: dict[int, list[int]] = {}  # by axis, in their order: what near pods are worth in each place there
         layout: _Layout = query.plan[self._layout_plan]  # whose axes these are
         for (_, counts, weight), axis in zip(layout.parties.opinions, layout.axis_of, strict=True):
-            of, others = groups.axes[axis].of, shares[axis]
+            of, others = groups.axes[axis].of, shares.get(axis)
             if isinstance(of, Domains):
                 worth = [weight * near for near in counts.per_domain(of.ids, of.size + 1).tolist()]
             else:  # the places are the pods themselves
                 worth = [weight * near for near in range(groups.shape[axis])]
             shares[axis] = worth if others is None else [one + other for one, other in zip(worth, others, strict=True)]
-        scores = groups.sums([share for share in shares if share is not None])
+        scores = groups.sums(list(shares.values()))
         lowest, highest = min(scores), max(scores)
         if lowest == highest:
             return [0] * len(scores)

@@ -155,7 +155,7 @@ class PodTopologySpread(Plugin):
         return self._layout(wishes, query, state, SOFT).axes if wishes else None
 
     def normalized_groups(self, query: Query, state: State, groups: Groups) -> list[int]:
-        shares: list[list[float]] = []  # by axis, what a node has of it in each place there
+        shares: list[Sequence[float]] = []  # by axis, what a node has of it in each place there
         layout: _Layout = query.plan[self._layouts[SOFT]]  # whose axes these are
         for axis, (counts, ground, by_host, more) in enumerate(layout.asked):
             if by_host:
@@ -345,10 +345,10 @@ def _as_they_stand(wishes: tuple[Wish, ...]) -> Hashable:
 
 
 @lru_cache(maxsize=64)
-def _by_host(places: int, nodes: int, more: int) -> list[float]:
+def _by_host(places: int, nodes: int, more: int) -> Sequence[float]:
     """What a constraint by hostname adds to the score of a node among so many, by the pods on it."""
     each = log(nodes + 2)
-    return [pods * each + more for pods in range(places)]
+    return tuple(pods * each + more for pods in range(places))
 
 
 def _shares(constraint: SpreadConstraint, pods: Int64Column, domains: int) -> NDArray[np.floating[Any]]:
