@@ -221,3 +221,42 @@ async def test_nothing_is_written_of_the_nomination_of_a_bound_pod(server: Serve
     conditions.forget(pod().uid)
     await until(lambda: conditions.statistics()["waiting"] == 0)
     assert server.requests == []
+
+
+async def test_a_nomination_decided_while_another_is_written_is_written_as_well(
+    server: Server, conditions: Conditions
+) -> None:
+    def answer(_: Seen) -> Answer:
+        if len(server.requests) == 1:
+            conditions.nominate(pod(), "n2", lambda version: None)
+        return Answer()
+
+    server.answer("PATCH", PATH, answer)
+    conditions.nominate(pod(), "n1", lambda version: None)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert [request.body["status"]["nominatedNodeName"] for request in server.requests] == ["n1", "n2"]
+
+
+async def test_a_nomination_that_waited_when_the_lead_was_lost_is_never_written(
+    server: Server, conditions: Conditions, clock: ManualClock
+) -> None:
+    server.answer("PATCH", PATH, Cut(), Answer())
+    conditions.nominate(pod(), "n1", lambda version: None)
+    await until(lambda: clock.sleeping == 1)
+    conditions.withdraw_all()
+    await clock.advance(60)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    conditions.report(pod(), "Unschedulable", NO_ROOM)  # as the leader again
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert ["nominatedNodeName" in request.body["status"] for request in server.requests] == [True, False]
+
+
+async def test_what_another_leader_wrote_meanwhile_is_not_written_again(server: Server, conditions: Conditions) -> None:
+    server.answer("PATCH", PATH, Answer())
+    conditions.report(pod(), "Unschedulable", "ours")
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    conditions.withdraw_all()
+    theirs = pod({"status": "False", "reason": "Unschedulable", "message": "theirs"})
+    conditions.report(theirs, "Unschedulable", "theirs")
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert [written(request)["message"] for request in server.requests] == ["ours"]

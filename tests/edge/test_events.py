@@ -289,3 +289,16 @@ async def test_the_pod_s_scheduler_is_who_reports_if_it_may(
     events.record(parse_pod(make_pod("web", scheduler=scheduler)), FAILED)
     await done(events, 1)
     assert server.requests[0].body["reportingController"] == controller
+
+
+async def test_occurrences_within_half_a_minute_are_counted_and_not_written_one_by_one(
+    server: Server, events: EventRecorder
+) -> None:
+    server.answer("POST", NEW, Answer(201))
+    events.record(POD, FAILED)
+    await done(events, 1)
+    server.answer("PATCH", f"{NEW}/{name_of(server)}", Answer())
+    for _ in range(5):
+        events.record(POD, FAILED)
+        await until(lambda: events.statistics()["waiting"] == 0)
+    assert [request.body["series"]["count"] for request in server.seen("PATCH")] == [2]

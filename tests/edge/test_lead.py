@@ -254,6 +254,7 @@ async def test_a_comparison_from_before_a_lapse_opens_nothing(house: House) -> N
     lists[0].set()
     await until(lambda: len(asked) == 2)
     assert not house.lead.is_leading
+    assert house.lead.counts["changes"] == 0
     house.renew()
     lists[1].set()
     await until(lambda: house.lead.is_leading)

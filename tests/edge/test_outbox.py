@@ -168,3 +168,27 @@ async def test_a_closed_fence_is_waited_for_and_what_waits_is_dropped_when_anoth
     await clock.advance(60)
     await until(lambda: not len(desk.outbox))
     assert desk.begun == ["first", "first", "second"]
+
+
+async def test_a_write_that_fails_does_not_replace_the_newer_one_that_waits(desk: Desk, clock: ManualClock) -> None:
+    desk.outbox.put("k", "old")
+    await until(lambda: desk.begun == ["old"])
+    desk.outbox.put("k", "new")
+    desk.answers.put_nowait(Unreachable("cut"))
+    await until(lambda: clock.sleeping == 1)
+    desk.answers.put_nowait(None)
+    await clock.advance(1)
+    await until(lambda: len(desk.outbox) == 0)
+    assert desk.begun == ["old", "new"]
+
+
+async def test_a_write_that_arrives_gives_the_next_one_all_its_attempts(desk: Desk, clock: ManualClock) -> None:
+    for item in ("first", "second"):
+        desk.outbox.put("k", item)
+        for _ in range(outbox_module.ATTEMPTS - 1):
+            desk.answers.put_nowait(ApiError(403, "Forbidden", "no"))
+            await until(lambda: clock.sleeping == 1)
+            await clock.advance(15)
+        desk.answers.put_nowait(None)
+        await until(lambda: len(desk.outbox) == 0)
+    assert desk.outbox.counts == {"retried": 2 * (outbox_module.ATTEMPTS - 1), "written": 2}

@@ -5,8 +5,9 @@ import pytest
 from berth.engine.pipeline import Diagnosis, Pipeline, Placement
 from berth.engine.plugin import BadArgument, Query
 from berth.engine.registry import make_plugin
-from berth.engine.volume_shelf import VolumePlan
-from berth.model import parse_pod
+from berth.engine.verdict import Code
+from berth.engine.volume_shelf import SELECTED_NODE, VolumePlan
+from berth.model import object_key, parse, parse_pod
 from engine.storage import (
     NODES,
     decide,
@@ -201,6 +202,67 @@ def test_a_volume_that_another_pod_has_reserved_is_not_found_again():
     state.volumes.shelf.release("first")
     second.memo.clear()
     assert not plugin.filter(second, state, state.table.rows).codes.any()
+
+
+def test_a_volume_that_is_being_deleted_is_not_found():
+    leaving = make_volume("v")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert NO_MATCH in message([make_claim("data"), LOCAL, leaving], pod_with("data"))
+
+
+def test_a_volume_that_is_kept_for_a_claim_that_is_gone_is_not_its_namesakes():
+    kept = make_volume("v", claim="data")
+    kept["spec"]["claimRef"]["uid"] = "the claim before"
+    assert NO_MATCH in message([make_claim("data"), LOCAL, kept], pod_with("data"))
+
+
+def test_of_pods_that_share_a_claim_the_last_one_says_where_its_volume_is_made():
+    state = state_of([*NODES, make_claim("data"), LATER])
+    shelf, claim = state.volumes.shelf, state.claim("default", "data")
+    for uid, node in (("first", "a"), ("second", "b")):
+        shelf.reserve(uid, VolumePlan(node, provisions=(claim,)))
+        assert shelf.claim("default", "data").annotations[SELECTED_NODE] == node
+    shelf.release("second")
+    assert shelf.claim("default", "data").annotations[SELECTED_NODE] == "a"
+
+
+# --- volumes and capacities that come and go --------------------------------------------------------------------------
+
+
+def put(state, *bodies):
+    for body in bodies:
+        state.put(body["kind"], object_key(body), parse(body["kind"], body))
+
+
+def reached(state, pod):
+    """The nodes that the filter leaves to the pod in this state, which goes on from question to question."""
+    plugin, query = make_plugin("VolumeBinding", {}, "filter"), Query(parse_pod(pod), state.table)
+    assert plugin.pre_filter(query, state).code is Code.FITS
+    codes = plugin.filter(query, state, state.table.rows_by_name).codes
+    return {name for name, code in zip(state.table.sorted_names, codes.tolist(), strict=True) if not code}
+
+
+def test_the_number_of_a_place_that_is_used_again_is_another_place():
+    state = state_of([*NODES, make_claim("data"), LOCAL, make_volume("old", "z1"), make_volume("tiny", "z9", size="1")])
+    assert reached(state, pod_with("data")) == {"a"}
+    state.drop("PersistentVolume", "old")
+    put(state, make_volume("new", "z2"))
+    assert reached(state, pod_with("data")) == {"b"}
+
+
+def test_a_volume_is_reached_from_a_zone_that_joins_later():
+    state = state_of([*NODES, make_claim("data"), LOCAL, make_volume("v", "z3")])
+    assert reached(state, pod_with("data")) == set()
+    state.table.set_node(parse("Node", make_node("c", labels={"zone": "z3"})))
+    assert reached(state, pod_with("data")) == {"c"}
+
+
+def test_capacity_that_a_driver_does_not_tell_of_any_more_is_not_there():
+    there, gone = (make_capacity(zone, "9Gi", {"matchLabels": {"zone": zone}}) for zone in ("z1", "z2"))
+    state = state_of([*NODES, make_claim("data", size="5Gi"), LATER, make_driver(), there, gone])
+    assert reached(state, pod_with("data")) == {"a", "b"}
+    state.drop("CSIStorageCapacity", object_key(gone))
+    assert reached(state, pod_with("data")) == {"a"}
 
 
 # --- making volumes --------------------------------------------------------------------------------------------------

@@ -317,6 +317,16 @@ async def test_they_count_once_when_the_status_shows_them() -> None:
         assert house.cluster.evictions[2].startswith("dear")
 
 
+async def test_they_count_on_while_the_status_does_not_show_them() -> None:
+    async with running() as house:
+        guarded(house, allowed=1)
+        house.write(high("one"))
+        await house.pass_time(5)
+        house.write(high("two"))
+        await house.go()
+        assert sorted(name.split("-")[0] for name in house.cluster.evictions) == ["dear", "low"]
+
+
 async def test_a_pod_that_could_not_be_pushed_out_does_not_count() -> None:
     async with running() as house:
         guarded(house, allowed=1)

@@ -100,3 +100,15 @@ async def test_what_another_replica_nominates_counts_when_the_lead_is_lost() -> 
         assert list(house.cache.state.nominated) == ["n"]
         house.scheduler.stand_by()
         assert list(house.cache.state.nominated) == ["m"]
+
+
+async def test_an_echo_is_missing_although_an_older_bind_was_acknowledged_after_it() -> None:
+    async with running() as house:
+        house.cluster.faults["slow"] = slow = Hang()
+        house.write(make_node("a"), make_pod("slow"))
+        await house.clock.advance(1)
+        house.write(make_pod("web"))
+        await house.clock.advance(4)
+        slow.released.set()
+        await house.clock.advance(2)
+        assert house.scheduler.echo_is_missing(5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from simulation.scenario import run_seed
@@ -35,11 +35,11 @@ def hunt(order: tuple[str, int]) -> Caught:
     return Caught(name, mutation.aims_at, None, "", time.monotonic() - began)
 
 
-def hunt_all(seeds: int, jobs: int, only: str = "") -> Iterator[Caught]:
-    """In the order in which they are noticed."""
+def hunt_all(seeds: int, jobs: int, only: str = "", names: Collection[str] | None = None) -> Iterator[Caught]:
+    """In the order in which they are noticed; `names`: these only."""
     from simulation.mutations import MUTATIONS
 
-    orders = [(name, seeds) for name in MUTATIONS if only in name]
+    orders = [(name, seeds) for name in MUTATIONS if only in name and (names is None or name in names)]
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=1) as pool:
         yield from pool.imap_unordered(hunt, orders, chunksize=1)
 
