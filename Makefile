@@ -22,14 +22,17 @@ export PYTHONHASHSEED ?= 0
 # How many courses of events are simulated.
 SEEDS ?= 200
 
-# What fresh vectors are made of; without a SEED one is chosen and printed.
+# How many planted bugs are tried, drawn by SEED; all of them without it.
+SAMPLE ?=
+
+# What fresh vectors and the sample are drawn by; without a SEED one is chosen and printed.
 SEED ?=
 COUNT ?= 150
 SIZE ?= 10
 NOMINATED ?=
 OUT ?=
 
-.PHONY: help install demo test check docs control-plane cluster-test oracle vectors simulate soak clean
+.PHONY: help install demo test check docs control-plane cluster-test oracle vectors simulate mutations soak clean
 .PHONY: bench bench-engine bench-expressions bench-rollouts bench-cluster bench-takeover
 
 help: ## list the targets
@@ -85,6 +88,9 @@ vectors: $(READY) ## make fresh vectors and judge them: make vectors [SEED=...] 
 
 simulate: $(READY) ## the scheduler on virtual time, with faults by seed: make simulate [SEEDS=200] [ARGS='--seed 7 --steps']
 	@PYTHONPATH=tests $(RUN) -m simulation --seeds '$(SEEDS)' $(ARGS)
+
+mutations: $(READY) ## plant bugs one at a time in a copy, and see that tests notice: make mutations [SAMPLE=12] [SEED=7] [ARGS='--only outbox']
+	@PYTHONPATH=tests $(RUN) -m mutations $(if $(SAMPLE),--sample '$(SAMPLE)') $(if $(SEED),--seed '$(SEED)') $(ARGS)
 
 soak: $(READY) ## an hour of production on virtual time at 1,000 nodes (minutes): make soak [ARGS='--minutes 10 --nodes 200']
 	@PYTHONPATH=tests $(RUN) -m simulation.soak $(ARGS)

@@ -43,7 +43,14 @@ async def test_a_4xx_is_a_definite_no(server: Server, api: Api, clock: ManualClo
 
 
 @pytest.mark.parametrize(
-    "reaction", [refusal(500, "InternalError", "etcd"), refusal(504, "Timeout", "late"), Cut(), Silence()]
+    "reaction",
+    [
+        refusal(408, "Timeout", "slow"),
+        refusal(500, "InternalError", "etcd"),
+        refusal(504, "Timeout", "late"),
+        Cut(),
+        Silence(),
+    ],
 )
 async def test_anything_else_is_unknown(server: Server, api: Api, clock: ManualClock, reaction: Reaction) -> None:
     server.answer("POST", BINDING, reaction)

@@ -138,6 +138,41 @@ CLUSTER: Final = (
         "<= self._clock.now()",
         ("tests/edge/test_delays.py",),
     ),
+    Mutation(
+        "a pod that was read is a namesake",
+        "cluster/binder.py",
+        'return body if body.get("metadata", {}).get("uid") == pod.uid else None',
+        "return body",
+        ("tests/edge/test_binder.py",),
+    ),
+    Mutation(
+        "a bind that timed out on the server is taken for refused",
+        "cluster/binder.py",
+        "if 400 <= error.status < 500 and error.status != 408:",
+        "if 400 <= error.status < 500:",
+        ("tests/edge/test_binder.py",),
+    ),
+    Mutation(
+        "a bind is sent again after an answer that may have been a yes",
+        "cluster/binder.py",
+        "if error.status != 429 or attempt == ATTEMPTS:",
+        "if error.status not in (429, 500) or attempt == ATTEMPTS:",
+        ("tests/edge/test_binder.py",),
+    ),
+    Mutation(
+        "a namesake that was read is handed over",
+        "cluster/drift.py",
+        'if not is_wanted(uid) or body.get("metadata", {}).get("uid") != uid:',
+        "if not is_wanted(uid):",
+        ("tests/edge/test_comparer.py", "tests/edge/test_census.py"),
+    ),
+    Mutation(
+        "the pause that a server asks for is not kept",
+        "cluster/delays.py",
+        "return min(max(doubled, asked_seconds), LONGEST_PAUSE_SECONDS)",
+        "return min(doubled, LONGEST_PAUSE_SECONDS)",
+        ("tests/edge/test_delays.py", "tests/edge/test_outbox.py", "tests/edge/test_binder.py"),
+    ),
 )
 
 SCHEDULER: Final = (
@@ -246,9 +281,58 @@ SCHEDULER: Final = (
         "return unknown if one is None or other is None else one >= other",
         ("tests/scheduler/test_versions.py",),
     ),
+    Mutation(
+        "a pod that comes back without a node forgets its attempts",
+        "scheduler/queue.py",
+        "now, attempts=attempts, pace=pace, queued=queued)",
+        "now, pace=pace, queued=queued)",
+        ("tests/scheduler/test_queue.py",),
+    ),
+    Mutation(
+        "an attempt that was abandoned counts",
+        "scheduler/queue.py",
+        "            item.attempts -= 1\n",
+        "",
+        ("tests/scheduler/test_queue.py",),
+    ),
+    Mutation(
+        "a pod that was gated in flight is parked",
+        "scheduler/queue.py",
+        "        return not item.pod.gates\n",
+        "        return True\n",
+        ("tests/scheduler/test_queue.py", "tests/scheduler/test_queue_machine.py"),
+    ),
+    Mutation(
+        "two pods that wait for permits time out together",
+        "scheduler/course.py",
+        "seconds = min(answer.seconds, LONGEST_WAIT_SECONDS)",
+        "seconds = LONGEST_WAIT_SECONDS",
+        ("tests/scheduler/test_stages_waiting.py",),
+    ),
+    Mutation(
+        "a pod goes on when one of its plugins allows it",
+        "scheduler/course.py",
+        "if not self.is_waiting or self._deadlines.pop(plugin, None) is None:",
+        "if not self.is_waiting or (plugin in self._deadlines and self._deadlines.clear()):",
+        ("tests/scheduler/test_stages_waiting.py", "tests/scheduler/test_stages.py"),
+    ),
+    Mutation(
+        "a plugin that did not bind is taken for one that did",
+        "scheduler/course.py",
+        "                    if done:\n                        return True\n",
+        "                    return True\n",
+        ("tests/scheduler/test_stages.py",),
+    ),
+    Mutation(
+        "a late bind is not looked up after a conflict",
+        "scheduler/binding.py",
+        "        elif refusal.pod_moved_on:",
+        "        elif False:",
+        ("tests/scheduler/test_binding.py",),
+    ),
 )
 
-ENGINE: Final = (
+DECISIONS: Final = (
     Mutation(
         "a volume that is being deleted counts as free",
         "engine/volume_shelf.py",
@@ -291,6 +375,48 @@ ENGINE: Final = (
         "            pass\n",
         ("tests/engine/test_volume_binding.py",),
     ),
+    Mutation(
+        "excluded label values do not count between policies",
+        "policy/contest.py",
+        "self.excluded | other.excluded,",
+        "self.excluded,",
+        ("tests/policy/test_choice.py",),
+    ),
+    Mutation(
+        "a policy that left stays a rival",
+        "policy/contest.py",
+        "                other.rivals.discard(name)\n",
+        "",
+        ("tests/policy/test_choice.py",),
+    ),
+    Mutation(
+        "sidecars do not count in the peak of the start",
+        "model/resources.py",
+        "                _add(filled, sidecars)\n",
+        "",
+        ("tests/model/test_resources.py",),
+    ),
+    Mutation(
+        "an infeasible resize counts",
+        "model/resources.py",
+        "most = {} if infeasible else dict(own)",
+        "most = dict(own)",
+        ("tests/model/test_resources.py",),
+    ),
+    Mutation(
+        "an empty domain is forgotten with its last node only",
+        "engine/domains.py",
+        "        return self.present_in(self.ids[self.labelled])",
+        "        return np.ones(self.size, dtype=np.bool_)",
+        ("tests/engine/test_domains.py", "tests/engine/test_pod_topology_spread.py"),
+    ),
+    Mutation(
+        "a carried term is kept when its last pod leaves",
+        "engine/terms.py",
+        "            if not carried.pods:\n",
+        "            if False:\n",
+        ("tests/engine/test_inter_pod_affinity.py", "tests/engine/test_rollouts.py"),
+    ),
 )
 
-MUTATIONS: Final = (*CLUSTER, *SCHEDULER, *ENGINE)
+MUTATIONS: Final = (*CLUSTER, *SCHEDULER, *DECISIONS)

@@ -453,6 +453,19 @@ async def test_an_abandoned_attempt_of_a_pod_that_left_or_got_gates_changes_noth
     assert queue.part_of(uid("gated")) is Part.GATED
 
 
+async def test_a_pod_that_got_gates_during_its_attempt_is_gated_whatever_comes_of_it(queue: Queue) -> None:
+    for name in ("rejected", "failed"):
+        queue.add(pod(name))
+    items = [await queue.pop() for _ in range(2)]
+    for name in ("rejected", "failed"):
+        queue.add(pod(name, gates=["g"]))
+    queue.park(items[0], ROOM)
+    queue.fail(items[1])
+    assert [queue.part_of(uid(name)) for name in ("rejected", "failed")] == [Part.GATED, Part.GATED]
+    assert queue.statistics()["gated"] == 2
+    assert sum(queue.statistics().values()) == 2
+
+
 async def test_an_attempt_is_the_pod_s_until_the_pod_leaves_even_if_it_comes_back(queue: Queue) -> None:
     queue.add(pod("web"))
     item = await queue.pop()
