@@ -56,6 +56,7 @@ from berth.configuration.gates import (
     SHADOW_POLICIES,
     stages,
 )
+from berth.configuration.limiting import extender_addresses, policy_limits
 from berth.configuration.serving import serving_plan
 from berth.model import KINDS, object_key
 from berth.policy import Policy, PolicyBook
@@ -131,10 +132,12 @@ class Runtime:
         features = Features(gates[EXPRESSIONS], gates[PYTHON_PLUGINS], gates[SHADOW_POLICIES], gates[PREEMPTION])
         self.resources = tuple(kind for kind in RESOURCES if features.preemption or kind.kind != BUDGET)
         """The kinds that are watched. Nobody but preemption asks for disruption budgets."""
-        self._book = PolicyBook(clock.wall, built_in=options.built_in_policy, features=features)
+        self._book = PolicyBook(
+            clock.wall, built_in=options.built_in_policy, features=features, limits=policy_limits(options)
+        )
         self._cache = Cache()
         self._queue = Queue(clock)
-        self._asker = asker or HttpExtenders()
+        self._asker = asker or HttpExtenders(extender_addresses(options))
         self._bodies = ObjectBodies(self.api, self._cluster, lambda: needs_of(self._policies()))
         self._book.on_change(self._bodies.follow_policies)
         self._scheduler = Scheduler(

@@ -10,6 +10,7 @@ from berth.cli.run import read_options
 from berth.configuration import SETTINGS, BadConfiguration, Options, as_mapping, read
 from berth.configuration.file import HEAD, render
 from berth.configuration.gates import DEFAULTS
+from berth.configuration.values import Listed
 
 HEADER = "apiVersion: berth.dev/v1alpha1\nkind: BerthConfiguration\n"
 
@@ -28,6 +29,12 @@ OTHERS: dict[str, tuple[str, str, object]] = {
     "seed": ("7", "7", 7),
     "census_seconds": ("60", "60", 60.0),
     "built_in_policy": ("no", "off", False),
+    "reserved_scheduler_names": ("a, b", "a,b", ("a", "b")),
+    "protected_namespaces": ("-", "-", ()),
+    "trusted_policies": ("default", "default", ("default",)),
+    "extender_hosts": ("*.svc,10.0.0.1", "*.svc,10.0.0.1", ("*.svc", "10.0.0.1")),
+    "extender_networks": ("127.0.0.0/8,::1/128", "127.0.0.0/8,::1/128", ("127.0.0.0/8", "::1/128")),
+    "installation": ("berth-system/berth", "berth-system/berth", "berth-system/berth"),
     "log_level": ("debug", "debug", "debug"),
     "log_format": ("json", "json", "json"),
     "feature_gates": ("QueueingHints=false", "QueueingHints=false", {**DEFAULTS, "QueueingHints": False}),
@@ -95,7 +102,9 @@ def test_a_flag_wins_over_the_variable_that_over_the_file_that_over_the_default(
     assert chosen == OTHERS[name][2] != setting.default
     back = {bool: "on" if setting.default else "off", dict: "QueueingHints=true"}
     text = back.get(type(setting.default), str(setting.kind.to_yaml(setting.default)) if setting.default else "9")
-    if name == "http_address":
+    if isinstance(setting.kind, Listed):
+        text = setting.kind.to_text(setting.default)
+    elif name == "http_address":
         text = ""
     elif name == "https_address":
         text = "0.0.0.0:10259"
@@ -164,6 +173,12 @@ def test_a_key_that_nobody_knows_is_refused_with_the_nearest_one(tmp_path: Path)
         ("httpsAddress: 1", "httpsAddress: 1 is not a text"),
         ("httpsAddress: 0.0.0.0", 'httpsAddress: "0.0.0.0" is not an address; write host:port'),
         ("tlsCertFile: /c", "tlsCertFile: goes with --tls-private-key-file (tlsPrivateKeyFile) only: give both"),
+        ("reservedSchedulerNames: a", 'reservedSchedulerNames: "a" is not a list'),
+        ("trustedPolicies: [No_Name]", 'trustedPolicies: "No_Name" is not the name of an object'),
+        ("trustedPolicies: [1]", "trustedPolicies: 1 is not a text"),
+        ("extenderHosts: ['http://a']", 'extenderHosts: "http://a" is not a host'),
+        ("extenderNetworks: [10.0.0.1/8]", 'extenderNetworks: "10.0.0.1/8" is not a network such as 127.0.0.0/8'),
+        ("installation: a b", 'installation: "a b" is not a name'),
         ("featureGates: [A]", "featureGates: a list is not a mapping of gates"),
         ("featureGates: {Expressions: maybe}", 'featureGates: Expressions: "maybe" is not true or false'),
         ("featureGates: {Expression: true}", 'featureGates: "Expression" is not a gate; did you mean Expressions?'),
@@ -254,6 +269,13 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     assert [problem.rpartition(path)[2].split(":")[0] for problem in caught.value.problems] == [
         *("", "", "BERTH_SEED", "--census-seconds", "--log-format")
     ]
+
+
+@pytest.mark.parametrize("text", ["", "-"])
+def test_a_list_is_given_up_by_a_dash_and_not_by_an_empty_variable(text: str) -> None:
+    options = read({"BERTH_RESERVED_SCHEDULER_NAMES": text, "BERTH_PROTECTED_NAMESPACES": text})
+    given = (options.reserved_scheduler_names, options.protected_namespaces)
+    assert given == (((), ()) if text else (("default-scheduler",), ("kube-system",)))
 
 
 def test_the_head_of_the_file_is_no_setting() -> None:

@@ -18,6 +18,7 @@ from aiohttp import web
 
 from berth.cluster import extenders
 from berth.cluster.extenders import HttpExtenders
+from berth.policy.addresses import EVERYWHERE
 from berth.policy.records import Extender, Tls
 from berth.scheduler.extender_protocol import ExtenderFailed
 from edge.server import Answer, Cut, Server, Silence, serving
@@ -38,7 +39,7 @@ async def server() -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def asker() -> AsyncIterator[HttpExtenders]:
-    asker = HttpExtenders()
+    asker = HttpExtenders(EVERYWHERE)
     yield asker
     await asker.close()
 
@@ -92,7 +93,7 @@ async def test_nobody_at_the_address_is_an_error(asker: HttpExtenders) -> None:
 
 
 async def test_an_answer_has_a_largest_size(server: Server) -> None:
-    asker = HttpExtenders(largest_answer_bytes=1000)
+    asker = HttpExtenders(EVERYWHERE, largest_answer_bytes=1000)
     server.answer("POST", PATH, Answer(body={"Error": "x" * 900}), Answer(body={"Error": "x" * 1000}))
     try:
         await asker.ask(at(server), "filter", {})
@@ -273,7 +274,7 @@ async def test_a_question_keeps_its_connection_until_it_is_answered(monkeypatch:
     app = web.Application()
     app.router.add_post("/slow", think)
     app.router.add_post("/quick", answer)
-    asker = HttpExtenders()
+    asker = HttpExtenders(EVERYWHERE)
     async with listening(app) as port:
         slow = asyncio.ensure_future(asker.ask(Extender(f"http://127.0.0.1:{port}"), "slow", {}))
         await asked.wait()
@@ -289,7 +290,7 @@ async def test_few_connections_are_kept_however_often_certificates_change(
 ) -> None:
     monkeypatch.setattr(extenders, "KEPT_SESSIONS", 3)
     server.answer("POST", PATH, Answer())
-    asker = HttpExtenders()
+    asker = HttpExtenders(EVERYWHERE)
     try:
         for number in range(10):
             await asker.ask(at(server, tls=Tls(server_name=str(number))), "filter", {})

@@ -92,7 +92,9 @@ def test_neither_secrets_nor_specs_are_logged(tmp_path: Path) -> None:
 
         idle._call(create())
         berth = BerthProcess(
-            idle.kubeconfig, "--log-level=debug", "--log-format=json", "--census-seconds=1", log=tmp_path / "log"
+            idle.kubeconfig,
+            *("--log-level=debug", "--log-format=json", "--census-seconds=1", "--extender-networks=127.0.0.0/8"),
+            log=tmp_path / "log",
         )
         with berth:
 

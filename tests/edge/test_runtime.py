@@ -225,7 +225,7 @@ async def test_extenders_see_objects_in_full_while_a_policy_has_some(
     server: Server, tmp_path: Path, clock: ManualClock
 ) -> None:
     async with scheduling(server, tmp_path, clock) as runtime:
-        extender = {"urlPrefix": "http://127.0.0.1:9", "filterVerb": "filter"}
+        extender = {"urlPrefix": "http://192.0.2.1:9", "filterVerb": "filter"}
         runtime.on_event("SchedulingPolicy", "ADDED", make_policy(schedulerName="extended", extenders=[extender]))
         runtime.on_event("Node", "MODIFIED", make_node("a"))
         runtime.on_event("Pod", "ADDED", make_pod("web", scheduler="extended", gates=["g"]))

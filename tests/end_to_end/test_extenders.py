@@ -46,7 +46,7 @@ async def test_extenders_are_asked_what_kube_scheduler_asks_them(api: Client, be
     await api.create_many([a_node("n1"), a_node("n2")])
     async with recording(api) as (recorder, url):
         await api.create(policy("extended", url))
-        berth_process()
+        berth_process("--extender-networks=127.0.0.0/8")
         await api.create(of("berth", a_pod("low-1", "800m")))
         await api.wait_until(PODS, are_bound(1), timeout_seconds=LIMIT_SECONDS)
     asked = steady(recorder.requests)
@@ -72,7 +72,7 @@ async def test_an_extender_that_fails_degrades_its_policy_and_holds_up_its_own_p
     async with recording(api, Broken) as (broken, url):
         await api.create(policy("extended", url))
         await api.create(policy("plain", scheduler="plain"))
-        berth_process()
+        berth_process("--extender-networks=127.0.0.0/8")
         await api.create(of("berth", a_pod("stuck", "100m")))
         problem = f"failed filter with extender at URL {url}/names/filter, code 500"
         told = ("SchedulerError", problem)

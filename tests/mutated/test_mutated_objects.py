@@ -1,6 +1,7 @@
 """Ten thousand objects that make no sense, told by kopf's handlers: nothing raises, nobody waits, all is counted."""
 
 import asyncio
+import dataclasses
 import logging
 import random
 from collections import Counter
@@ -66,7 +67,8 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     await server.start()
     kubeconfig = tmp_path / "kubeconfig"
     server.write_kubeconfig(kubeconfig)
-    runtime = Runtime(Options(kubeconfig=str(kubeconfig), https_address="", seed=1, standalone=True))
+    options = Options(https_address="", seed=1, standalone=True, extender_networks=("127.0.0.0/8",))
+    runtime = Runtime(dataclasses.replace(options, kubeconfig=str(kubeconfig)))
     told = Cluster(store, runtime)
     for number in range(GOOD_NODES):
         store.create(NODES, good_node(number))

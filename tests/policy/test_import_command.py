@@ -86,9 +86,9 @@ def test_what_is_written_passes_lint(tmp_path: Path, capsys: Captured) -> None:
         assert exit_code(*sources, "-o", output) == 0
         written = write(tmp_path, capsys.readouterr().out, "written")
         assert main(("policy", "lint", written)) == 0
-        assert capsys.readouterr().out == "".join(
-            f"{written}: {name}: ok\n" for name in ("a", "b", "default-scheduler")
-        )
+        *lines, warning = capsys.readouterr().out.splitlines()
+        assert lines == [f"{written}: {name}: ok" for name in ("a", "b", "default-scheduler")]
+        assert "spec.schedulerName: warning: refused under default settings" in warning
 
 
 def test_each_profile_is_a_document_with_its_own_comments(tmp_path: Path, capsys: Captured) -> None:

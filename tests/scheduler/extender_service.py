@@ -16,6 +16,7 @@ from aiohttp import web
 
 from berth.cluster.extenders import HttpExtenders
 from berth.model import Node, Pod
+from berth.policy.addresses import EVERYWHERE
 from berth.scheduler.extending import Extending
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Attempts
@@ -115,7 +116,7 @@ class ExtendedHouse(House):
     """A house whose policies may have extenders."""
 
     def __init__(self, *, places: int = 64, **options: Any) -> None:
-        self.asker = HttpExtenders()
+        self.asker = HttpExtenders(EVERYWHERE)
         self._places = places
         super().__init__(extenders=self._make, **options)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from berth.cluster.census import REGULAR_SECONDS
 from berth.cluster.leadership import LIFETIME_SECONDS
 from berth.configuration.gates import DEFAULTS
+from berth.policy.addresses import ANY_HOST
+from berth.policy.limits import PROTECTED_NAMESPACES, RESERVED_NAMES
 from berth.serving.addresses import DEFAULT_HTTPS
 
 
@@ -28,4 +30,10 @@ class Options:
     debug_endpoints: bool = False
     log_level: str = "info"
     log_format: str = "text"
+    reserved_scheduler_names: tuple[str, ...] = RESERVED_NAMES
+    protected_namespaces: tuple[str, ...] = PROTECTED_NAMESPACES
+    trusted_policies: tuple[str, ...] = ()
+    extender_hosts: tuple[str, ...] = (ANY_HOST,)
+    extender_networks: tuple[str, ...] = ()
+    installation: str = ""
     feature_gates: Mapping[str, bool] = field(default_factory=lambda: dict(DEFAULTS))

@@ -9,7 +9,20 @@ from dataclasses import dataclass
 from berth.cluster.leadership import LONGEST_LIFETIME_SECONDS, SHORTEST_LIFETIME_SECONDS
 from berth.configuration.gates import GATES
 from berth.configuration.options import Options
-from berth.configuration.values import Address, Choice, Gates, Kind, ObjectName, Switch, Text, Whole
+from berth.configuration.values import (
+    Address,
+    Choice,
+    Gates,
+    HostPatterns,
+    Installation,
+    Kind,
+    Listed,
+    Networks,
+    ObjectName,
+    Switch,
+    Text,
+    Whole,
+)
 from berth.serving.logs import FORMATS, LEVELS
 
 PREFIX = "BERTH_"  # of every variable
@@ -54,6 +67,8 @@ class Setting:
             return self.unset
         if isinstance(self.default, bool):
             return "on" if self.default else "off"
+        if isinstance(self.kind, Listed):
+            return self.kind.to_text(self.default)
         return str(self.kind.to_yaml(self.default)) or "none"
 
 
@@ -120,6 +135,43 @@ SETTINGS: tuple[Setting, ...] = (
         "built_in_policy",
         Switch(),
         'serve pods of "berth" by a built-in policy while no SchedulingPolicy has that schedulerName; off: they wait',
+    ),
+    Setting(
+        "reserved_scheduler_names",
+        Listed("scheduler names"),
+        "scheduler names for which only trusted policies may decide; others that claim one are refused",
+        "A,B",
+    ),
+    Setting(
+        "protected_namespaces",
+        Listed("namespaces"),
+        "namespaces for whose pods only the built-in policy and trusted policies decide",
+        "A,B",
+    ),
+    Setting(
+        "trusted_policies",
+        Listed("policies"),
+        "SchedulingPolicies that may have reserved scheduler names and decide in protected namespaces",
+        "A,B",
+    ),
+    Setting(
+        "extender_hosts",
+        HostPatterns(),
+        "hosts that policies may name for extenders: names, addresses, *.END for all names with that end, * for any",
+        "A,B",
+    ),
+    Setting(
+        "extender_networks",
+        Networks(),
+        "networks where extenders may be although they are off by default: loopback, link-local, cloud metadata, "
+        "unspecified, multicast and reserved addresses",
+        "CIDR,CIDR",
+    ),
+    Setting(
+        "installation",
+        Installation(),
+        "which installation of Berth a replica belongs to; replicas of two that meet under one peering name say so",
+        "NAME",
     ),
     Setting("log_level", Choice(LEVELS), "what is logged: records of this level and above", "LEVEL"),
     Setting("log_format", Choice(FORMATS), "how it is logged: lines for people, or JSON, one object a line", "FORMAT"),

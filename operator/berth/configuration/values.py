@@ -5,12 +5,17 @@ What cannot be read is a `BadValue`, whose text ends a sentence that begins with
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import Protocol
 
 from berth.configuration.gates import DEFAULTS
+from berth.policy.addresses import is_host_pattern
 from berth.policy.reading import did_you_mean, is_object_name
 from berth.policy.wording import cut, show
 from berth.serving.addresses import BadAddress, parse_http_address, parse_https_address
+
+LISTED_MAX = 256
+NO_NAMES = "-"
 
 
 class BadValue(ValueError):
@@ -166,6 +171,86 @@ class Whole:
 
     def to_yaml(self, value: object) -> object:
         return int(value) if isinstance(value, int | float) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Names, each once: with commas between in a text, a list in YAML.
+
+    None of them is written as `-`: a variable that is empty by mistake must not give up a limit.
+    """
+
+    what: str = "names"
+    empty: bool = False
+
+    @property
+    def words(self) -> str:
+        return f"{self.what}, with commas between, or {NO_NAMES} for none (file: a list)"
+
+    def from_text(self, text: str) -> object:
+        if text.strip() == NO_NAMES:
+            return ()
+        return self._read([part.strip() for part in text.split(",") if part.strip()])
+
+    def from_yaml(self, value: object) -> object:
+        if not isinstance(value, list):
+            raise BadValue(f"{show(value)} is not a list")
+        return self._read(value)
+
+    def to_yaml(self, value: object) -> object:
+        return list(value) if isinstance(value, tuple) else value
+
+    def to_text(self, value: object) -> str:
+        return ",".join(value) or NO_NAMES if isinstance(value, tuple) else NO_NAMES
+
+    def _read(self, items: Sequence[object]) -> tuple[str, ...]:
+        if len(items) > LISTED_MAX:
+            raise BadValue(f"has {len(items)} entries, may have {LISTED_MAX}")
+        for item in items:
+            problem = self.problem(item) if isinstance(item, str) else "is not a text"
+            if problem:
+                raise BadValue(f"{show(item)} {problem}")
+        return tuple(dict.fromkeys(str(item) for item in items))
+
+    def problem(self, item: str) -> str:
+        return "" if is_object_name(item) else 'is not the name of an object: lower-case letters, digits, "-", "."'
+
+
+@dataclass(frozen=True, slots=True)
+class HostPatterns(Listed):
+    what: str = "hosts"
+
+    def problem(self, item: str) -> str:
+        return "" if is_host_pattern(item) else 'is not a host in small letters, an address, "*.END" or "*"'
+
+
+@dataclass(frozen=True, slots=True)
+class Networks(Listed):
+    what: str = "networks"
+
+    def problem(self, item: str) -> str:
+        try:
+            ip_network(item)
+        except ValueError as error:
+            return f"is not a network such as 127.0.0.0/8: {error}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation(Text):
+    """A name, or none. A replica's identity begins with it, so it has the signs that names of objects have."""
+
+    words: str = "names of objects with / between, such as namespace/name"
+
+    def from_text(self, text: str) -> object:
+        if text and (len(text) > 200 or not all(is_object_name(part) for part in text.split("/"))):
+            raise BadValue(f'{show(text)} is not a name: lower-case letters, digits, "-", ".", "/" between names')
+        return text
+
+    def from_yaml(self, value: object) -> object:
+        if not isinstance(value, str):
+            raise BadValue(f"{show(value)} is not a text")
+        return self.from_text(value)
 
 
 @dataclass(frozen=True, slots=True)

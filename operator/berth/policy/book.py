@@ -17,6 +17,7 @@ Rules
    nothing, and a policy that was never good claims nothing.
 2. A policy is an object, not a name: deleted and made again (another UID) it starts anew.
 3. The built-in policy serves "berth" while no policy in mode Active claims that name, unless it is switched off.
+   For pods of protected namespaces (`Limits`) only trusted policies count, here and everywhere.
 4. What is in force is replaced as a whole, between two decisions; who took an `ActivePolicy` may use it to the end.
 5. A policy is resolved against the last good generation of its base, and again whenever that is another one. Where
    the base is missing or its bases form a ring, the policy is refused, and its own last good generation stays.
@@ -39,6 +40,7 @@ from berth.policy.contest import Contest
 from berth.policy.counting import read_counts
 from berth.policy.defaults import BUILT_IN
 from berth.policy.features import ALL, Features
+from berth.policy.limits import NO_LIMITS, Limits
 from berth.policy.records import Mode
 from berth.policy.shelf import Page, Shelf, identity_of
 from berth.policy.status import Standing, Status, describe
@@ -52,16 +54,24 @@ _EMPTY = Desk(())
 
 class PolicyBook:
     """`built_in`: whether the built-in policy serves "berth" while no policy claims that name; `features`: what
-    policies may rely on.
+    policies may rely on; `limits`: what they may not do.
     """
 
-    def __init__(self, now: Callable[[], datetime], built_in: bool = True, features: Features = ALL) -> None:
+    def __init__(
+        self,
+        now: Callable[[], datetime],
+        built_in: bool = True,
+        features: Features = ALL,
+        limits: Limits = NO_LIMITS,
+    ) -> None:
         self._now = now
         self.usage = Usage(now)
         self._built_in = features.limited(activate(BUILT_IN)) if built_in else None
-        self._shelf = Shelf(features)
+        self._limits = limits
+        self._shelf = Shelf(features, limits)
         self._contest = Contest()
         self._desks: dict[str, Desk] = {}
+        self._trusted_desks: dict[str, Desk] = {}  # for the pods of protected namespaces
         self._shadows: dict[str, tuple[ActivePolicy, ...]] = {}
         self._idle: dict[str, Idle] = {}  # for every schedulerName that is ours
         self._in_force: tuple[ActivePolicy, ...] = ()
@@ -74,7 +84,7 @@ class PolicyBook:
 
     def for_pod(self, pod: Pod, namespace_labels: Mapping[str, str]) -> ActivePolicy | None:
         """The policy that decides for the pod, or None where none does (`unserved` says why)."""
-        desk = self._desks.get(pod.scheduler_name)
+        desk = self._desks_for(pod).get(pod.scheduler_name)
         return None if desk is None else desk.choose(pod, namespace_labels)
 
     def shadows(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Sequence[ActivePolicy]:
@@ -93,9 +103,19 @@ class PolicyBook:
     def unserved(self, pod: Pod, namespace_labels: Mapping[str, str]) -> str:
         """Why no policy decides for a pod, in words."""
         name = pod.scheduler_name
-        active = [entry.policy for entry in self._desks.get(name, _EMPTY).policies]
+        active = [entry.policy for entry in self._desks_for(pod).get(name, _EMPTY).policies]
         idle = self._idle.get(name, NONE_IDLE)
-        return explain(pod, namespace_labels, idle, active)
+        return explain(pod, namespace_labels, idle, active, self._untrusted(pod))
+
+    def _desks_for(self, pod: Pod) -> Mapping[str, Desk]:
+        return self._trusted_desks if pod.namespace in self._limits.protected_namespaces else self._desks
+
+    def _untrusted(self, pod: Pod) -> list[str]:
+        """The policies that may not decide for the pod because its namespace is protected."""
+        if pod.namespace not in self._limits.protected_namespaces:
+            return []
+        names = [entry.policy.name for entry in self._desks.get(pod.scheduler_name, _EMPTY).policies]
+        return [name for name in names if name not in self._limits.trusted_policies and name != BUILT_IN.name]
 
     def in_force(self) -> Collection[ActivePolicy]:
         """All that decide for some pod, or judge in the shadow."""
@@ -215,13 +235,29 @@ class PolicyBook:
                 claims.setdefault(page.scheduler_name, []).append(good)
         if self._built_in is not None:
             claims.setdefault(BUILT_IN.scheduler_name, [self._built_in])
-        idle = _idle(self._shelf.pages.values())
-        in_force = tuple(active for listed in (*claims.values(), *shadows.values()) for active in listed)
+        trusted = self._trusted_claims()
+        idle = _idle(self._shelf.pages.values(), self._limits)
+        listed_all = (*claims.values(), *shadows.values(), *trusted.values())
+        in_force = tuple(dict.fromkeys(active for listed in listed_all for active in listed))
         self._desks = {name: Desk(listed) for name, listed in claims.items()}
+        self._trusted_desks = {name: Desk(listed) for name, listed in trusted.items()}
         self._shadows = {name: tuple(listed) for name, listed in shadows.items()}
         changed = in_force != self._in_force or self._reasons(idle) != self._reasons(self._idle)
         self._in_force, self._idle = in_force, idle
         return changed
+
+    def _trusted_claims(self) -> dict[str, list[ActivePolicy]]:
+        """By schedulerName, the policies that may decide in protected namespaces, even if superseded elsewhere."""
+        claims: dict[str, list[ActivePolicy]] = {}
+        if not self._limits.protected_namespaces:
+            return claims
+        for name in sorted(self._limits.trusted_policies & self._shelf.pages.keys()):
+            page = self._shelf.pages[name]
+            if page.last_good is not None and page.mode is Mode.ACTIVE:
+                claims.setdefault(page.scheduler_name, []).append(page.last_good)
+        if self._built_in is not None:
+            claims.setdefault(BUILT_IN.scheduler_name, [self._built_in])
+        return claims
 
     def _reasons(self, idle: Mapping[str, Idle]) -> dict[str, Idle]:
         """What is said to pods for which no policy may decide."""
@@ -246,11 +282,14 @@ class PolicyBook:
         )
 
 
-def _idle(pages: Iterable[Page]) -> dict[str, Idle]:
-    """By schedulerName, with that of the built-in policy: whoever holds it, pods that ask for it are ours."""
+def _idle(pages: Iterable[Page], limits: Limits) -> dict[str, Idle]:
+    """By schedulerName, with that of the built-in policy: whoever holds it, pods that ask for it are ours.
+
+    A policy that may not have its name makes no pods ours: another scheduler serves them.
+    """
     listed: dict[str, tuple[list[str], list[str]]] = {BUILT_IN.scheduler_name: ([], [])}
     for page in pages:
-        if page.mode is not Mode.SHADOW and page.scheduler_name:
+        if page.mode is not Mode.SHADOW and page.scheduler_name and not limits.reserves(page.scheduler_name, page.name):
             disabled, never_valid = listed.setdefault(page.scheduler_name, ([], []))
             if page.last_good is None:
                 never_valid.append(page.name)

@@ -2,7 +2,7 @@
 
 They are put on a shelf of the operator's own, so that what is found is what it finds: a policy may be based on another
 one of them, in whichever file and order they are. Besides errors there are warnings, of policies that get into each
-other's way.
+other's way, and that an operator with default settings would refuse.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +12,7 @@ from typing import Literal
 from berth.policy.compile import load_policy
 from berth.policy.contest import Contest
 from berth.policy.defaults import OWN_BASES
+from berth.policy.limits import DEFAULT_LIMITS
 from berth.policy.reading import Note, did_you_mean, is_object_name, read_mapping, refuse_unknown
 from berth.policy.records import Mode, PolicyError, Problem
 from berth.policy.schema import API_VERSION, KIND, SPEC_FIELDS
@@ -94,6 +95,8 @@ def _lint_document(
         yield Finding(file, name, problem.field, "error", problem.message)
     if not problems:
         yield Finding(file, name, "", "ok", "")
+        for refusal in _limits(shelf.pages.get(name)):
+            yield Finding(file, name, refusal.field, "warning", f"refused under default settings: {refusal.message}")
         for message in _warnings(name, contest):
             yield Finding(file, name, "", "warning", message)
 
@@ -149,6 +152,12 @@ def _problems_of_unnamed(document: Mapping[str, object]) -> tuple[Problem, ...]:
     except PolicyError as error:
         return error.problems
     return ()
+
+
+def _limits(page: Page | None) -> Iterator[Problem]:
+    """What an operator refuses unless its settings allow it; here nobody knows its settings."""
+    if page is not None and page.last_good is not None:
+        yield from DEFAULT_LIMITS.refusals(page.last_good.policy, page.base)
 
 
 def _contest(shelf: Shelf) -> Contest:

@@ -13,6 +13,7 @@ from berth.policy.bases import Bases, dependants, find_ring
 from berth.policy.compile import ActivePolicy, load_policy
 from berth.policy.features import ALL, Features
 from berth.policy.fingerprint import fingerprint
+from berth.policy.limits import NO_LIMITS, Limits
 from berth.policy.records import Mode, Policy, PolicyError, Problem
 from berth.policy.schema import base_of
 from berth.policy.usage import NO_COUNTS, Counts
@@ -61,10 +62,11 @@ class Page:
 
 
 class Shelf:
-    """`features`: what policies may rely on."""
+    """`features`: what policies may rely on; `limits`: what they may not do."""
 
-    def __init__(self, features: Features = ALL) -> None:
+    def __init__(self, features: Features = ALL, limits: Limits = NO_LIMITS) -> None:
         self._features = features
+        self._limits = limits
         self.pages: dict[str, Page] = {}
 
     def observe(self, manifest: Manifest) -> list[str]:
@@ -134,14 +136,20 @@ class Shelf:
             raise PolicyError(page.name, refusals)
         bases = {name: other.last_good.policy for name, other in self.pages.items() if other.last_good is not None}
         if not isinstance(page.ground, tuple):
-            return self._features.limited(_load(page, bases))
+            return self._allowed(page, self._features.limited(_load(page, bases)))
         bases.pop(page.ground[1], None)
         message = f"the bases form a ring, {' -> '.join(page.ground)}; base one of them on KubernetesDefault or Empty"
         try:
-            return self._features.limited(_load(page, bases))
+            return self._allowed(page, self._features.limited(_load(page, bases)))
         except PolicyError as error:
             others = [problem for problem in error.problems if problem.field != "spec.base"]
             raise PolicyError(page.name, [Problem("spec.base", message), *others]) from None
+
+    def _allowed(self, page: Page, active: ActivePolicy) -> ActivePolicy:
+        refusals = tuple(self._limits.refusals(active.policy, page.base))
+        if refusals:
+            raise PolicyError(page.name, refusals)
+        return active
 
 
 def _load(page: Page, bases: Mapping[str, Policy]) -> ActivePolicy:

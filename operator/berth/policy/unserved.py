@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from berth.model import Pod
 from berth.policy.defaults import BUILT_IN
+from berth.policy.limits import TRUSTED_SETTING
 from berth.policy.records import Policy
 from berth.policy.wording import list_names
 
@@ -20,9 +21,23 @@ class Idle:
 NONE_IDLE = Idle()
 
 
-def explain(pod: Pod, namespace_labels: Mapping[str, str], idle: Idle, active: Sequence[Policy]) -> str:
-    """For a pod that none of the active policies selects; the built-in one is among them where it serves."""
+def explain(
+    pod: Pod,
+    namespace_labels: Mapping[str, str],
+    idle: Idle,
+    active: Sequence[Policy],
+    untrusted: Sequence[str] = (),
+) -> str:
+    """For a pod that none of the active policies selects; the built-in one is among them where it serves.
+
+    `untrusted` are the policies that may not decide for the pod because its namespace is protected.
+    """
     reasons = []
+    if untrusted:
+        reasons.append(
+            f"the namespace {pod.namespace} is protected, and {TRUSTED_SETTING} of the operator does not name "
+            f"{list_names(untrusted)}"
+        )
     if active:
         others = [f"{policy.name} ({_mismatch(policy, pod, namespace_labels)})" for policy in active]
         reasons.append(f"these select other pods: {list_names(others)}")

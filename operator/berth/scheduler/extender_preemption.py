@@ -24,6 +24,7 @@ from berth.scheduler.extender_protocol import (
     about_victim_uids,
     about_victims,
     read_victims,
+    shown,
 )
 
 Note = Callable[[ActivePolicy, Extender, ExtenderFailed], None]
@@ -89,7 +90,7 @@ class VictimTalks:
             if not wanted.uids:
                 if extender.ignorable:
                     continue
-                raise ExtenderFailed(f'expected at least one victim pod on node "{node}"')
+                raise ExtenderFailed(f'expected at least one victim pod on node "{shown(node)}"')
             left[node] = self._found(extender, offer, node, wanted)
         return {node: found for node, found in left.items() if found.uids}
 
@@ -97,14 +98,14 @@ class VictimTalks:
         """Those of the victims that are there; learns of those that were not offered."""
         if node not in offer.nodes:
             raise ExtenderFailed(
-                f'extender: {extender.url_prefix} claims to preempt on node "{node}", which is unknown'
+                f'extender: {extender.url_prefix} claims to preempt on node "{shown(node)}", which is unknown'
             )
         there = self._state.table.pods_on(node) if self._is_same(offer, node) else {}
         for uid in wanted.uids:
             if uid not in there and uid not in offer.pods:
                 raise ExtenderFailed(
-                    f"extender: {extender.url_prefix} claims to preempt pod (UID: {uid}) on node: {node}, but the pod "
-                    "is not found on that node"
+                    f"extender: {extender.url_prefix} claims to preempt pod (UID: {shown(uid)}) on node: {node}, but "
+                    "the pod is not found on that node"
                 )
         offer.pods.update({uid: there[uid] for uid in wanted.uids if uid in there})
         return Victims(tuple(uid for uid in wanted.uids if uid in there), wanted.violations)

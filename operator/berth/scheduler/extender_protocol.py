@@ -7,6 +7,9 @@
 What is not sent is null, as kube-scheduler writes it. Answers are read as Go reads them: a field's name in any case,
 null for nothing, a value of another type is an error. Whatever cannot be used is an `ExtenderFailed`.
 
+Texts of an answer go into events, conditions and status, so they are made fit for that here: on one line, without
+control characters, of limited length, and of one answer only so many different reasons.
+
 Bodies of pods and nodes pass through untouched, in whatever form the two ports here agree upon.
 """
 
@@ -17,13 +20,18 @@ from typing import Protocol, TypeVar
 from berth.engine.outside import Refusal
 from berth.engine.verdict import Code
 from berth.model import Node, Pod
+from berth.policy.addresses import ExtenderAddresses as ExtenderAddresses  # for those who ask
 from berth.policy.records import Extender as Extender  # the ports below speak of it, and of how it is trusted
 from berth.policy.records import Mode, Policy
 from berth.policy.records import Tls as Tls
+from berth.policy.wording import cut, on_one_line
 
 T = TypeVar("T")
 
 SCALE = 10  # points of plugins go to 100, those of extenders to 10
+SHOWN_MAX_LENGTH = 256  # of a text in an answer
+REASONS_MAX = 16  # different ones of one answer; the nodes of all others share one text
+OTHER_REASON = "refused by an extender for other reasons"
 MOST_POINTS = 2**58  # of one extender: those of all that a policy may have fit into 64 bits together
 
 
@@ -146,8 +154,8 @@ def read_filtered(extender: Extender, answer: object, asked: Collection[str]) ->
     unknown = next((name for name in names or () if name not in asked), None)
     if unknown is not None:
         raise ExtenderFailed(
-            f'extender "{extender.url_prefix}" claims a filtered node "{unknown}" which is not found in the input '
-            "node list"
+            f'extender "{extender.url_prefix}" claims a filtered node "{shown(unknown)}" which is not found in the '
+            "input node list"
         )
     refused = _reasons(body, "FailedNodes", Code.UNSCHEDULABLE)
     refused |= _reasons(body, "FailedAndUnresolvableNodes", Code.UNRESOLVABLE)
@@ -163,7 +171,7 @@ def read_points(extender: Extender, answer: object) -> Mapping[str, int]:
         points[host] = points.get(host, 0) + score * factor
     for host, value in points.items():
         if abs(value) > MOST_POINTS:
-            raise ExtenderFailed(f'the score of node "{host}" is too large')
+            raise ExtenderFailed(f'the score of node "{shown(host)}" is too large')
     return points
 
 
@@ -186,7 +194,7 @@ def read_victims(answer: object) -> Mapping[str, Victims]:
     found = {}
     nodes = _mapping(_field(_mapping(answer, "it"), "NodeNameToMetaVictims"), "NodeNameToMetaVictims")
     for node, item in nodes.items():
-        said = _mapping(item, f"NodeNameToMetaVictims[{node}]")
+        said = _mapping(item, f"NodeNameToMetaVictims[{shown(node)}]")
         pods = _list(_field(said, "Pods"), "Pods") or ()
         uids = tuple(_text(_field(_mapping(pod, "a pod"), "UID"), "UID") for pod in pods)
         found[node] = Victims(uids, _number(_field(said, "NumPDBViolations"), "NumPDBViolations"))
@@ -196,12 +204,22 @@ def read_victims(answer: object) -> Mapping[str, Victims]:
 def _raise_error(body: Mapping[str, object]) -> None:
     error = _text(_field(body, "Error"), "Error")
     if error:
-        raise ExtenderFailed(error)
+        raise ExtenderFailed(shown(error))
 
 
 def _reasons(body: Mapping[str, object], name: str, code: Code) -> dict[str, Refusal]:
-    reasons = _mapping(_field(body, name), name)
-    return {node: Refusal(code, _text(reason, f"{name}[{node}]")) for node, reason in reasons.items()}
+    """Equal reasons are one record; most nodes of an answer have the same few."""
+    refusals: dict[str, Refusal] = {}
+    found = {}
+    for node, reason in _mapping(_field(body, name), name).items():
+        text = reason if type(reason) is str else _text(reason, f"{name}[{shown(node)}]")
+        refusal = refusals.get(text)
+        if refusal is None:
+            refusal = Refusal(code, shown(text) if len(refusals) < REASONS_MAX else OTHER_REASON)
+            if len(refusals) < REASONS_MAX:
+                refusals[text] = refusal
+        found[node] = refusal
+    return found
 
 
 def _names_of(value: object) -> tuple[str, ...] | None:
@@ -211,6 +229,11 @@ def _names_of(value: object) -> tuple[str, ...] | None:
     items = _list(_field(_mapping(value, "Nodes"), "items"), "Nodes.items") or ()
     metadata = (_mapping(_field(_mapping(item, "a node"), "metadata"), "metadata") for item in items)
     return tuple(_text(_field(part, "name"), "name") for part in metadata)
+
+
+def shown(text: str) -> str:
+    """A text of an answer as it may be shown to people."""
+    return cut(on_one_line(text[: SHOWN_MAX_LENGTH + 1]), SHOWN_MAX_LENGTH)
 
 
 # --- Go's reading of JSON --------------------------------------------------------------------------------------------
