@@ -41,6 +41,7 @@ from berth.cluster.extenders import HttpExtenders
 from berth.cluster.lead import Lead
 from berth.cluster.leadership import Leadership, Terms
 from berth.cluster.listing import Resource
+from berth.cluster.neighbours import Neighbours, make_identity
 from berth.cluster.outage import Outage
 from berth.cluster.port import KubernetesCluster
 from berth.cluster.reviews import KubernetesReviews
@@ -162,6 +163,7 @@ class Runtime:
             on_whole=self._become_whole,
             regular_seconds=options.census_seconds,
         )
+        self._neighbours = Neighbours(options.installation, options.peering_name)
         self.lead = None if options.standalone else self._make_lead(options.peering_name, terms)
         self.api.fence = self.lead
         self._pulse = Pulse()
@@ -200,7 +202,7 @@ class Runtime:
 
     def _make_lead(self, name: str, terms: Terms) -> Lead:
         self._book.listen()
-        identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
+        identity = make_identity(self.options.installation, socket.gethostname(), secrets.token_hex(4))
         clock = self._clock
         leadership = Leadership(identity, terms, now=clock.now, wall=clock.wall, random=random.Random())
         return Lead(
@@ -362,6 +364,7 @@ class Runtime:
         try:
             if self.lead is not None and body["metadata"]["name"] == self.lead.peering.name:
                 self.lead.peering.show(body if type_ != "DELETED" else {}, jumped=type_ is None)
+                self._neighbours.look(self.lead.leadership.others())
         except Exception as error:
             self._faults.note("handing over", f"{peering.KIND} {object_key(body)}", error, kind=peering.KIND)
 
@@ -497,6 +500,7 @@ class Runtime:
             "faults": dict(self._faults.counts),
             "features": stages(self.options.feature_gates),
             "leadership": self._lead_alone() if self.lead is None else self.lead.statistics(),
+            "foreign_replicas": self._neighbours.count,
             "api_reachable": int(self.api.reachable),
             "last_api_success_seconds": self.api.last_answer_seconds,
             "loop_lag_seconds": self._pulse.lag_seconds,

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
 from chart.applying import AuditedPlane
-from chart.rendering import CHART, NAMESPACE, RELEASE, SERVED, HelmFailed, Values, helm, parse, template, values_file
+from chart.rendering import (
+    CHART,
+    NAMESPACE,
+    RELEASE,
+    ROOT,
+    SERVED,
+    HelmFailed,
+    Values,
+    helm,
+    parse,
+    template,
+    values_file,
+)
 from chart.value_sets import EVERYTHING, MINIMAL, VALUE_SETS
 from control_plane.client import Client
 
@@ -211,6 +224,90 @@ def test_kinds_and_policies_of_others_outlive_the_release_and_meet_the_next_one(
 
     install(audited, BATCH)
     assert len(names(audited, "schedulingpolicies")) == 2
+
+
+def everything_there(plane: AuditedPlane) -> set[str]:
+    """Every object of the cluster that can be deleted, but for what the control plane makes by itself."""
+    kinds = plane.kubectl("api-resources", "--verbs=list,delete", "-o", "name").stdout.split()
+    listed = [kind for kind in kinds if kind not in ("events", "events.events.k8s.io", "leases.coordination.k8s.io")]
+    found = plane.kubectl("get", ",".join(listed), "-A", "--ignore-not-found", "-o", WITH_NAMESPACE).stdout.split()
+    made = ("ServiceAccount:default/", "ConfigMap:kube-root-ca.crt/", "APIService:")
+    return {name for name in found if not name.startswith(made)}
+
+
+WITH_NAMESPACE = 'jsonpath={range .items[*]}{.kind}:{.metadata.name}/{.metadata.namespace}{"\\n"}{end}'
+
+
+@pytest.mark.parametrize("created", [True, False])
+def test_an_uninstalled_release_leaves_what_the_documentation_lists_and_no_more(
+    audited: AuditedPlane, created: bool
+) -> None:
+    before = everything_there(audited)
+    values: Values = {**BATCH, "leaderElection": {"createPeering": created}}
+    install(audited, values)
+    upgrade(audited, values)
+    audited.kubectl("apply", "-f", "-", input=yaml.safe_dump(own_policy()))
+    if not created:  # as Berth does when it starts
+        audited.kubectl("apply", "-f", "-", input=yaml.safe_dump(a_peering()))
+
+    helm("uninstall", RELEASE, "-n", NAMESPACE, "--wait", kubeconfig=audited.kubeconfig)
+
+    left = {name for name in everything_there(audited) - before if not name.startswith("Namespace:")}
+    assert left == {
+        f"CustomResourceDefinition:{POLICY_KIND}/",
+        f"CustomResourceDefinition:{PEERING_KIND}/",
+        "SchedulingPolicy:mine/",
+        *(() if created else ("ClusterKopfPeering:berth/",)),
+    }
+    text = (ROOT / "docs" / "install.md").read_text().partition("## Uninstall")[2].partition("\n## ")[0]
+    for words in (f"crd {POLICY_KIND}", f"crd {PEERING_KIND}", "clusterkopfpeering berth", f"namespace {NAMESPACE}"):
+        assert f"kubectl delete {words}" in text
+
+
+def a_peering(**status: object) -> dict[str, object]:
+    return {
+        "apiVersion": "kopf.dev/v1",
+        "kind": "ClusterKopfPeering",
+        "metadata": {"name": "berth"},
+        **({"status": status} if status else {}),
+    }
+
+
+def install_another(plane: AuditedPlane, values: Values) -> str:
+    with values_file({"fullnameOverride": "second", "crds": {"install": False}, **values}) as path:
+        return helm(
+            "install", "second", str(CHART), "-n", NAMESPACE, "-f", path, kubeconfig=plane.kubeconfig
+        ).stdout  # fmt: skip
+
+
+def test_a_second_release_with_the_same_peering_name_is_refused(audited: AuditedPlane) -> None:
+    install(audited, {})
+
+    words = f"belongs to the release {NAMESPACE}/{RELEASE}; .*set leaderElection.peeringName to another name"
+    for create in (True, False):
+        with pytest.raises(HelmFailed, match=words):
+            install_another(audited, {"leaderElection": {"createPeering": create}})
+
+    assert "installed as second" in install_another(audited, {"leaderElection": {"peeringName": "second"}})
+    helm("uninstall", "second", "-n", NAMESPACE, kubeconfig=audited.kubeconfig)
+    assert "upgraded" in upgrade(audited, {})
+
+
+def test_a_release_is_refused_where_replicas_of_another_have_their_records(audited: AuditedPlane) -> None:
+    install(audited, {"leaderElection": {"createPeering": False}})
+    now = datetime.now(UTC)
+    record = {"priority": 1, "lifetime": 10, "lastseen": now.isoformat()}
+    gone = {**record, "lastseen": (now - timedelta(minutes=10)).isoformat()}
+    values: Values = {"leaderElection": {"createPeering": False}}
+    audited.kubectl("apply", "-f", "-", input=yaml.safe_dump(a_peering(**{f"{NAMESPACE}/{RELEASE}/pod_1": record})))
+
+    with pytest.raises(HelmFailed, match=f"replica {NAMESPACE}/{RELEASE}/pod_1 of another release"):
+        install_another(audited, values)
+    assert "upgraded" in upgrade(audited, values)  # its own records are no others
+
+    audited.kubectl("apply", "-f", "-", input=yaml.safe_dump(a_peering(**{f"{NAMESPACE}/{RELEASE}/pod_1": gone})))
+    assert "installed as second" in install_another(audited, values)
+    helm("uninstall", "second", "-n", NAMESPACE, kubeconfig=audited.kubeconfig)
 
 
 def test_a_kind_that_another_operator_has_defined_is_left_alone(audited: AuditedPlane) -> None:

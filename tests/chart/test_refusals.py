@@ -31,6 +31,19 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         {"config": {"featureGates": {"Nope": True}}},
         "config.featureGates: Additional property Nope is not allowed",
     ),
+    "a policy that is not trusted with a reserved name": (
+        {"defaultPolicy": {"enabled": True, "schedulerName": "default-scheduler"}},
+        "policies.default.schedulerName: default-scheduler is reserved (config.reservedSchedulerNames); add default to "
+        "config.trustedPolicies",
+    ),
+    "a host of extenders that is a URL": (
+        {"config": {"extenderHosts": ["http://a"]}},
+        "config.extenderHosts.0: Does not match pattern",
+    ),
+    "a network that is none": (
+        {"config": {"extenderNetworks": ["all"]}},
+        "config.extenderNetworks.0: Does not match pattern",
+    ),
     "a label that selects": (
         {"podLabels": {"app.kubernetes.io/name": "mine"}},
         'podLabels: Property name of "app.kubernetes.io/name" does not match',

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chart.rendering import SERVED, Values, notes, parse, render, template, walk
+from chart.rendering import NAMESPACE, RELEASE, SERVED, Values, notes, parse, render, template, walk
 from chart.value_sets import AS_DEFAULT_SCHEDULER, EVERYTHING, MINIMAL, MONITORED, VALUE_SETS, WITHOUT_RIGHTS
 
 CLUSTER_WIDE = {
@@ -201,12 +201,18 @@ def test_the_configuration_is_a_file_that_berth_is_started_with() -> None:
         "standalone": False,
         "peeringName": "berth",
         "peeringLifetimeSeconds": 10,
+        "installation": f"{NAMESPACE}/{RELEASE}",
         "httpsAddress": "0.0.0.0:10259",
         "logLevel": "info",
         "logFormat": "json",
         "censusSeconds": 300,
         "builtInPolicy": True,
         "debugEndpoints": False,
+        "reservedSchedulerNames": ["default-scheduler"],
+        "protectedNamespaces": ["kube-system"],
+        "trustedPolicies": [],
+        "extenderHosts": ["*"],
+        "extenderNetworks": [],
     }
 
 
@@ -217,6 +223,7 @@ def test_every_value_reaches_the_configuration() -> None:
         "standalone": False,
         "peeringName": "berth-blue",
         "peeringLifetimeSeconds": 15,
+        "installation": f"{NAMESPACE}/{RELEASE}",
         "httpsAddress": "[::]:20259",
         "tlsCertFile": "/etc/berth/tls/tls.crt",
         "tlsPrivateKeyFile": "/etc/berth/tls/tls.key",
@@ -226,6 +233,11 @@ def test_every_value_reaches_the_configuration() -> None:
         "builtInPolicy": False,
         "seed": 7,
         "debugEndpoints": True,
+        "reservedSchedulerNames": ["default-scheduler", "gpu"],
+        "protectedNamespaces": [],
+        "trustedPolicies": ["platform"],
+        "extenderHosts": ["*.svc", "fd12::1"],
+        "extenderNetworks": ["127.0.0.0/8", "fe80::/10"],
         "featureGates": {"ShadowPolicies": False},
     }
     assert render(MINIMAL).configuration["standalone"] is True

@@ -29,6 +29,11 @@ EVERYTHING: Values = {
         "builtInPolicy": False,
         "seed": 7,
         "debugEndpoints": True,
+        "reservedSchedulerNames": ["default-scheduler", "gpu"],
+        "protectedNamespaces": [],
+        "trustedPolicies": ["platform"],
+        "extenderHosts": ["*.svc", "fd12::1"],
+        "extenderNetworks": ["127.0.0.0/8", "fe80::/10"],
         "featureGates": {"ShadowPolicies": False},
     },
     "https": {"bindAddress": "[::]", "port": 20259},
@@ -76,7 +81,10 @@ MONITORED: Values = {
     }
 }
 WITHOUT_RIGHTS: Values = {"rbac": {"preemption": False, "volumeBinding": False}}
-AS_DEFAULT_SCHEDULER: Values = {"defaultPolicy": {"enabled": True, "schedulerName": "default-scheduler"}}
+AS_DEFAULT_SCHEDULER: Values = {
+    "defaultPolicy": {"enabled": True, "schedulerName": "default-scheduler"},
+    "config": {"trustedPolicies": ["default"]},
+}
 
 VALUE_SETS: dict[str, Values] = {
     "defaults": {},

@@ -62,6 +62,7 @@ standalone: {{ not .Values.leaderElection.enabled }}
 {{- if .Values.leaderElection.enabled }}
 peeringName: {{ .Values.leaderElection.peeringName | quote }}
 peeringLifetimeSeconds: {{ .Values.leaderElection.lifetimeSeconds }}
+installation: {{ include "berth.installation" . | quote }}
 {{- end }}
 httpsAddress: {{ printf "%s:%d" .Values.https.bindAddress (int .Values.https.port) | quote }}
 {{- if .Values.tls.secretName }}
@@ -77,6 +78,9 @@ builtInPolicy: {{ .builtInPolicy }}
 seed: {{ int64 .seed }}
 {{- end }}
 debugEndpoints: {{ .debugEndpoints }}
+{{- range $key := list "reservedSchedulerNames" "protectedNamespaces" "trustedPolicies" "extenderHosts" "extenderNetworks" }}
+{{ $key }}: {{ index $.Values.config $key | toJson }}
+{{- end }}
 {{- $gates := deepCopy .featureGates }}
 {{- if not $.Values.rbac.preemption }}
 {{- if $gates.Preemption }}
@@ -97,6 +101,38 @@ meta.helm.sh/release-name: {{ .Release.Name }}
 meta.helm.sh/release-namespace: {{ .Release.Namespace }}
 {{- end -}}
 
+{{- /* Which installation the replicas belong to: their records in the peering object begin with it. */ -}}
+{{- define "berth.installation" -}}
+{{- printf "%s/%s" .Release.Namespace .Release.Name -}}
+{{- end -}}
+
+{{- /* Fails where another release uses the same peering object: the object is that release's, or one of its replicas has
+       renewed its record there within a minute. Only helm that talks to a cluster can see that. */ -}}
+{{- define "berth.checkPeering" -}}
+{{- if and .Values.leaderElection.enabled (.Capabilities.APIVersions.Has "kopf.dev/v1/ClusterKopfPeering") -}}
+{{- $name := .Values.leaderElection.peeringName -}}
+{{- $ours := include "berth.installation" . -}}
+{{- $object := lookup "kopf.dev/v1" "ClusterKopfPeering" "" $name -}}
+{{- $advice := "replicas of two releases must not meet: set leaderElection.peeringName to another name" -}}
+{{- $notes := default dict (default dict $object.metadata).annotations -}}
+{{- $release := index $notes "meta.helm.sh/release-name" -}}
+{{- if $release -}}
+{{- $owner := printf "%s/%s" (index $notes "meta.helm.sh/release-namespace") $release -}}
+{{- if ne $owner $ours -}}
+{{- fail (printf "leaderElection.peeringName: ClusterKopfPeering %s belongs to the release %s; %s" $name $owner $advice) -}}
+{{- end -}}
+{{- end -}}
+{{- range $identity, $record := default dict $object.status -}}
+{{- if and (contains "/" $identity) (not (hasPrefix (printf "%s/" $ours) $identity)) (kindIs "map" $record) -}}
+{{- $seen := default "" $record.lastseen | toString | trunc 19 | toDate "2006-01-02T15:04:05" | unixEpoch | int64 -}}
+{{- if gt $seen (sub (now | unixEpoch | int64) 60) -}}
+{{- fail (printf "leaderElection.peeringName: replica %s of another release has its record in ClusterKopfPeering %s; %s" $identity $name $advice) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* Whether helm can make SchedulingPolicies now: not in the step that defines the kind, as it looks every kind up before
        it makes anything. Where others define it, they have done so, or helm says that they have not. */ -}}
 {{- define "berth.policiesServed" -}}
@@ -114,6 +150,12 @@ yes
 {{- fail (printf "policies.%s: defaultPolicy has the same name; give one of them another" .name) -}}
 {{- end -}}
 {{- $_ := set $policies .name (dict "schedulerName" .schedulerName) -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $spec := $policies -}}
+{{- $reserved := has $spec.schedulerName $.Values.config.reservedSchedulerNames -}}
+{{- if and $reserved (ne (default "Active" $spec.mode) "Shadow") (not (has $name $.Values.config.trustedPolicies)) -}}
+{{- fail (printf "policies.%s.schedulerName: %s is reserved (config.reservedSchedulerNames); add %s to config.trustedPolicies, or choose another name" $name $spec.schedulerName $name) -}}
 {{- end -}}
 {{- end -}}
 {{- if not .Values.rbac.preemption -}}

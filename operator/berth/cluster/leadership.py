@@ -334,6 +334,12 @@ class Leadership:
                 if self._is_alive(other, now) and self._is_senior(identity, other.record)
             )
 
+    def others(self) -> list[str]:
+        """The other replicas that are alive."""
+        with self._lock:
+            now = self._now()
+            return sorted(identity for identity, other in self._others.items() if self._is_alive(other, now))
+
     def _is_alive(self, other: _Other, now: float) -> bool:
         return now - other.seen_seconds < other.record.lifetime_seconds
 

@@ -417,6 +417,12 @@ PROCESS = (
         given("leadership", "leading"),
     ),
     row(
+        "berth_foreign_replicas",
+        "gauge",
+        "Replicas of another installation that meet this one in the same peering object.",
+        given("foreign_replicas"),
+    ),
+    row(
         "berth_fence_open",
         "gauge",
         "1 while this replica may write: it leads, its record is fresh, its watches are alive.",
