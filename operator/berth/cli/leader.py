@@ -113,13 +113,14 @@ def read_seats(body: Any, now: datetime) -> list[Seat]:
 def _as_text(seats: list[Seat], leading: bool, now: datetime) -> str:
     if not seats:
         return "nobody leads, and no replica is alive"
-    lines = [f"{'':<10}{'IDENTITY':<48}{'SINCE':<22}LAST SEEN"]
+    width = max(48, *(len(seat.identity) + 2 for seat in seats))
+    lines = [f"{'':<10}{'IDENTITY':<{width}}{'SINCE':<22}LAST SEEN"]
     if not leading:
         lines.insert(0, "nobody leads yet")
     for place, seat in enumerate(seats):
         role = "leads" if leading and place == 0 else f"standby {place if leading else place + 1}"
         since = seat.since.strftime("%Y-%m-%dT%H:%M:%SZ") if leading and place == 0 and seat.since else "-"
-        lines.append(f"{role:<10}{seat.identity:<48}{since:<22}{(now - seat.seen).total_seconds():.1f} s ago")
+        lines.append(f"{role:<10}{seat.identity:<{width}}{since:<22}{(now - seat.seen).total_seconds():.1f} s ago")
     return "\n".join(lines)
 
 
