@@ -16,7 +16,7 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -358,6 +358,24 @@ async def test_berth_leader_shows_who_leads_and_who_stands_by(
         assert [line.split()[0] for line in text.stdout.splitlines()[1:]] == ["leads", "standby"]
         await asyncio.to_thread(replicas.finish)
         assert await ask_until(kubeconfig, lambda _: True) == (3, {"leader": None, "standbys": []})
+
+
+async def test_two_installations_with_one_peering_name_elect_one_leader_and_both_say_so(
+    control_plane: Plane, kubeconfig: Path, tmp_path: Path
+) -> None:
+    with ExitStack() as running_ones:
+        both = []
+        for name in ("blue", "green"):
+            arguments = (f"--installation={name}/berth", "--peering-lifetime-seconds=5")
+            berth = BerthProcess(kubeconfig, *arguments, log=tmp_path / f"{name}.log", standalone=False)
+            both.append(await asyncio.to_thread(running_ones.enter_context, berth))
+        status, shown = await ask_until(kubeconfig, lambda shown: shown["leader"] and len(shown["standbys"]) == 1)
+        owners = {seat["identity"].rpartition("/")[0] for seat in (shown["leader"], *shown["standbys"])}
+        assert (status, owners) == (0, {"blue/berth", "green/berth"})
+        for berth, other in zip(both, ("green", "blue"), strict=True):
+            words = f"Replicas of another installation ({other}/berth)"
+            await until(lambda berth=berth, words=words: words in berth.process.log_text())  # type: ignore[misc]
+            assert berth.get("/readyz")[0] == 200
 
 
 async def ask_until(kubeconfig: Path, is_wanted: Callable[[Object], bool]) -> tuple[int, Object]:
