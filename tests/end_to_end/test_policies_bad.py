@@ -20,7 +20,7 @@ async def test_sixty_bad_policies_are_told_so_in_words_and_the_pods_of_others_ar
 ) -> None:
     await api.create_many(make_node(name, cpu=1000, pods=100_000) for name in ("n1", "n2"))  # one alone is not scored
     await api.create(policy("good", "good"))
-    berth = berth_process()
+    berth = berth_process("--extender-networks=127.0.0.0/8")
     await wait_in_force(api, "good")
     stream = asyncio.create_task(_place_without_end(api))
     refused = {bad.name: said for bad in BAD_POLICIES if (said := await _apply(api, bad))}
