@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.plugin import BadArgument, Query
+from berth.engine.amounts import hundredths
+from berth.engine.plugin import MAX_SCORE, BadArgument, Query
 from berth.engine.table import EXACT, MEMORY, Floats, NodeTable
 from berth.engine.verdict import Rows
 
@@ -56,6 +57,8 @@ class Load(NamedTuple):
     def filled(self) -> Column:
         """What is taken with the pod there, at most what there is; a column of its own."""
         filled: Column = self.taken + self.amount
+        if filled.dtype.kind != "f":  # the sum may have wrapped around, what is left has not
+            np.copyto(filled, self.have, where=self.have - self.taken < self.amount)
         return np.minimum(filled, self.have, out=filled)
 
 
@@ -69,6 +72,14 @@ def cut_quotient(dividend: Column, divisor: Column | int) -> Column:
         np.divide(dividend, divisor, out=dividend)
         return np.floor(dividend, out=dividend)
     return np.floor_divide(dividend, divisor, out=dividend)
+
+
+def percentage(part: Column, whole: Column) -> Column:
+    """part * 100 / whole, cut to whole numbers; parts are from 0 to their wholes, and may be written over."""
+    if part.dtype.kind == "f":
+        part *= MAX_SCORE
+        return cut_quotient(part, whole)
+    return hundredths(part, whole)
 
 
 def pod_amount(query: Query, name: str, with_defaults: bool) -> int:

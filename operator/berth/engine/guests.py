@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from berth.engine.amounts import sums
 from berth.engine.columns import grown
 from berth.engine.table import PODS, NodeTable
 from berth.engine.verdict import Int64Column
@@ -65,9 +66,10 @@ class Guests:
         slots = np.flatnonzero(wanted)
         if not len(slots):
             return None
-        rows, place = np.unique(self._row[slots], return_inverse=True)
+        slots = slots[np.argsort(self._row[slots], kind="stable")]
+        rows, begins = np.unique(self._row[slots], return_index=True)
         amounts = np.zeros((self._table.used.shape[0], len(rows)), dtype=np.int64)
-        np.add.at(amounts[: len(self._usage)].T, place, self._usage[:, slots].T)
+        amounts[: len(self._usage)] = sums(self._usage.take(slots, axis=1), begins)
         return Promised(rows.astype(np.intp), amounts)
 
     def _place(self) -> None:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from berth.engine.amounts import difference
 from berth.engine.events import ANY, Event
 from berth.engine.kept import Scorer
 from berth.engine.outside import EXTENDERS, Outside, points_of, verdicts_of
@@ -483,7 +484,7 @@ def _with_promised(query: Query, state: State, survey: Survey, rows: NDArray[np.
     opinions, free = list(survey.opinions), state.table.free
     lent = free[:, at]
     try:
-        free[:, at] -= amounts
+        free[:, at] = difference(lent, amounts)
         for index, opinion in enumerate(opinions):
             if opinion.verdicts is not None and reads_resources(opinion):
                 seen = opinion.plugin.filter(query, state, at)

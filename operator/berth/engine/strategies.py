@@ -23,6 +23,7 @@ from berth.engine.allocation import (
     WeighedResource,
     cut_quotient,
     parse_resources,
+    percentage,
     require_integer,
     require_list,
     require_object,
@@ -77,8 +78,7 @@ class _Mean:
             share = load.filled()
             if self._free:
                 np.subtract(load.have, share, out=share)
-            share *= MAX_SCORE
-            cut_quotient(share, load.divisor)
+            share = percentage(share, load.divisor)
             if load.weight != 1:
                 share *= load.weight
             total = share if total is None else np.add(total, share, out=total)
@@ -111,8 +111,7 @@ class _AlongLine:
     def columns(self, resources: Iterable[Load], nodes: int) -> Int64Column:
         total, weights = np.zeros(nodes, dtype=np.int64), _Weights()
         for load in resources:
-            share = load.filled() * MAX_SCORE
-            scores = self._line[cut_quotient(share, load.divisor).astype(np.int64, copy=False)]
+            scores = self._line[percentage(load.filled(), load.divisor).astype(np.int64, copy=False)]
             counts = (load.have != 0) & (scores > 0)
             total += np.where(counts, scores, 0) * load.weight
             weights.add(load.weight, counts)

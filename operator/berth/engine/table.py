@@ -20,7 +20,7 @@ Invariants:
  4. `static_version` moves whenever something about nodes changes that is not their pods or allocatable resources, and
     when a resource gets its row.
  5. `changes_since` knows every row whose pods or allocatable resources changed.
- 6. Sums above MOST are shown as MOST: a pod may ask for 2**63 - 1 of anything, and be placed by whoever makes it.
+ 6. Sums above MOST are shown as MOST (amounts.py); the true sums are kept beside, for when their pods leave.
  7. While `exact` holds, no amount in a row has ever reached EXACT: as floats they are exact, up to the hundredfold.
 
 A table is written by one event loop and read by decisions that do not yield, so it needs neither lock nor snapshot.
@@ -34,6 +34,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from berth.engine.amounts import MOST
 from berth.engine.columns import Interner, LazyColumns, Vocabulary, grown
 from berth.engine.counts import NamespaceLabels, PodCounts
 from berth.engine.domains import DomainIndex, Domains
@@ -48,7 +49,6 @@ from berth.model import Node, Pod, Taint
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS, NOWHERE = range(5)
 _FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "")  # the last stands for what no node has
 EXACT = 2**46
-MOST = 2**62  # half of what a column holds, so that what a pod adds has room
 _FIRST_ROWS = 64
 _SPARE_VALUES = 64
 _JOURNAL = 4096
@@ -304,6 +304,19 @@ class NodeTable:
     def known_resource(self, name: str) -> int:
         """The same for what is only asked for: NOWHERE where no node has any and no placed pod takes any."""
         return self.resource_index.get(name, NOWHERE)
+
+    @property
+    def saturated_rows(self) -> NDArray[np.intp]:
+        """The rows whose pods take more of a resource than `used` can show, in no order."""
+        rows = {row for column, _, row in self._beyond if column == "used"}
+        return np.fromiter(rows, np.intp, len(rows))
+
+    def exactly_free(self, resource: int, row: int) -> int:
+        """`free`, and the true difference where `used` is saturated: as a sum goes on with it."""
+        beyond = self._beyond.get(("used", resource, row))
+        if beyond is None:
+            return self.cells.free[resource, row]
+        return self.cells.allocatable[resource, row] - beyond
 
     def is_everywhere(self, resource: int) -> bool:
         """Whether every known node has some of the resource of this number."""

@@ -28,6 +28,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from berth.engine.amounts import Amounts, difference, sums
 from berth.engine.budgets import Budgets
 from berth.engine.guests import Promised
 from berth.engine.pipeline import Opinion, Pipeline, Survey, moved, reads_resources
@@ -43,8 +44,6 @@ _NEVER = 2**38  # in seconds: later than a time can be that a pod has started at
 
 Cost = tuple[int, int, int, int, int]
 Numbers = NDArray[np.intp]
-Amounts = NDArray[np.int64]
-"""int64[resources, rows]"""
 _NO_COSTS = np.zeros((5, 0), dtype=np.int64)
 
 
@@ -252,9 +251,26 @@ class VictimSearch:
         if len(lower.slots):
             begins = _begins(lower.place)
             free[:, lower.place[begins]] += np.add.reduceat(self._pods.usage.take(lower.slots, axis=1), begins, axis=1)
-        if self._promised is not None:
-            free -= self._promised.take(rows, axis=1)
-        return free
+        self._empty_saturated(rows, free)
+        return free if self._promised is None else difference(free, self._promised.take(rows, axis=1))
+
+    def _empty_saturated(self, rows: Numbers, free: Amounts) -> None:
+        """Writes what is free without the lower pods where all pods together take more than 64 bits hold.
+
+        What was cut off a sum does not come back when pods are taken off it: here the pods that stay are summed up.
+        """
+        saturated = self._table.saturated_rows
+        if not len(saturated):
+            return
+        places = np.flatnonzero(np.isin(rows, saturated))
+        slots = self._pods.slots_on(rows[places], self._table.capacity)
+        slots = slots[self._pods.priority[slots] >= self._query.pod.priority]
+        slots = slots[np.argsort(self._pods.row[slots], kind="stable")]
+        stay = np.zeros_like(self._table.used)
+        if len(slots):
+            begins = _begins(self._pods.row[slots])
+            stay[:, self._pods.row[slots[begins]]] = sums(self._pods.usage.take(slots, axis=1), begins)
+        free[:, places] = self._table.allocatable.take(rows[places], axis=1) - stay.take(rows[places], axis=1)
 
     @contextmanager
     def _lent(self, rows: Numbers, free: Amounts) -> Iterator[None]:
@@ -314,10 +330,11 @@ class VictimSearch:
             for turn in turns:
                 there = slice(0, len(turn))
                 usage = self._pods.usage.take(lower.slots[turn], axis=1)
-                free[:, there] -= usage
+                before = free[:, there].copy()
+                free[:, there] = difference(before, usage)
                 short = self._short(there)
                 if short.any():
-                    free[:, there] += usage * short
+                    np.copyto(free[:, there], before, where=short)
                     victim[turn[short]] = True
         return self._found(rows, _Lower(lower.slots[victim], lower.place[victim]), protected[victim])
 

@@ -84,11 +84,11 @@ class NodeResourcesFit(Plugin):
         return tuple(sorted(pod.requests.items())), pod.priority, pod.preemption_policy
 
     def fits_without(self, query: Query, state: State, row: int, pods: Sequence[Pod]) -> bool:
-        free = state.table.cells.free
+        free = state.table.exactly_free
         gone = Counter[str]({"pods": len(pods)})
         for pod in pods:
             gone.update(pod.usage)
-        return all(amount <= free[index, row] + gone[name] for index, amount, name in self._wanted(query))
+        return all(amount <= free(index, row) + gone[name] for index, amount, name in self._wanted(query))
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         resources = loads(state.table, rows, self._counted(query, state), with_defaults=True)

@@ -1,0 +1,54 @@
+"""Arithmetic on amounts of resources that stops at 64 bits instead of wrapping around.
+
+A quantity is at most MOST (2**63 - 1): more is read as that (model/quantity.py). But a pod may ask for MOST of
+anything, and a user who sets `spec.nodeName` binds it to any node, so sums and differences go beyond. Those are MOST
+or -MOST here. That decides nothing wrongly: no node has more than MOST, so where pods take MOST nothing is free for a
+pod, which asks for 1 at least.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Amounts = NDArray[np.int64]
+"""int64[..., rows], each from -MOST to MOST"""
+
+MOST = 2**63 - 1
+_LIMB = 32  # bits: so many sums of numbers below 2**32 fit into 64 bits that no cluster has more pods
+_LOW = (1 << _LIMB) - 1
+
+
+def difference(amounts: Amounts, taken: Amounts) -> Amounts:
+    """amounts - taken, at least -MOST; `taken` is not negative."""
+    left = amounts - taken
+    left[(left > amounts) | (left < -MOST)] = -MOST
+    return left
+
+
+def sums(amounts: Amounts, begins: NDArray[np.intp]) -> Amounts:
+    """int64[..., parts]: the sums of the parts that begin there, at most MOST each; no amount is negative."""
+    if int(amounts.max(initial=0)) <= MOST // max(amounts.shape[-1], 1):
+        return np.asarray(np.add.reduceat(amounts, begins, axis=-1))
+    low = np.add.reduceat(amounts & _LOW, begins, axis=-1)
+    high = np.add.reduceat(amounts >> _LIMB, begins, axis=-1) + (low >> _LIMB)
+    return np.where(high > MOST >> _LIMB, MOST, ((high & (MOST >> _LIMB)) << _LIMB) | (low & _LOW))
+
+
+def hundredths(parts: Amounts, wholes: Amounts) -> Amounts:
+    """parts * 100 // wholes, exactly; parts are from 0 to their wholes, and no whole is 0."""
+    if int(wholes.max(initial=0)) <= MOST // 100:
+        return parts * 100 // wholes
+    # Long division in base 2, with the digits of 100 for a dividend: no remainder reaches 2 * whole, which fits.
+    added, divisors = parts.astype(np.uint64), wholes.astype(np.uint64)
+    quotient, remainder = np.zeros_like(parts), np.zeros_like(added)
+    for digit in f"{100:b}":
+        quotient, remainder = _reduced(2 * quotient, remainder + remainder, divisors)
+        if digit == "1":
+            quotient, remainder = _reduced(quotient, remainder + added, divisors)
+    return quotient
+
+
+def _reduced(
+    quotient: Amounts, remainder: NDArray[np.uint64], divisors: NDArray[np.uint64]
+) -> tuple[Amounts, NDArray[np.uint64]]:
+    over = remainder >= divisors
+    return quotient + over, np.where(over, remainder - divisors, remainder)
