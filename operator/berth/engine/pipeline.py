@@ -13,20 +13,19 @@ answer is kept and brought up to date (panel.py).
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.amounts import difference
 from berth.engine.events import ANY, Event
 from berth.engine.kept import Scorer
+from berth.engine.nominated import Nominated
 from berth.engine.outside import EXTENDERS, Outside, points_of, verdicts_of
 from berth.engine.panel import SUCCESS, Lap, Panel
 from berth.engine.plugin import Plugin, Query
@@ -106,8 +105,7 @@ class Survey(NamedTuple):
     """What the filters left. `fits` is bool[rows asked]; `opinions` are in the pipeline's order, of those that the pod
     concerns.
 
-    `crowded` are the nodes that fit as they are, but not with the pods that are nominated to them: by position in
-    `rows`, the opinion of the filter that says so. `promised`: some opinions count with those pods themselves.
+    `with_nominated`: nominated pods count. Of nodes that do not fit with them, opinions are what the filters say then.
     `flawed`: a filter failed on a node. `failed`: on one that none before it had refused, and nothing is decided.
     """
 
@@ -115,8 +113,7 @@ class Survey(NamedTuple):
     fits: BoolColumn
     opinions: tuple[Opinion, ...]
     stopped_by: Opinion | None
-    crowded: Mapping[int, Opinion] = MappingProxyType({})
-    promised: bool = False
+    with_nominated: bool = False
     flawed: bool = False
     failed: Diagnosis | None = None
 
@@ -189,7 +186,7 @@ class Pipeline:
         if feasible == 1:
             only = int(row_numbers(survey.rows)[survey.fits.argmax()])
             return Placement(table.name(only), len(survey.fits), 1)
-        if whole and survey.rows is table.rows and not (survey.crowded or survey.promised):
+        if whole and survey.rows is table.rows and not survey.with_nominated:
             best = self._new_panel(query, state, survey).best
         else:
             found = self._found(survey, table, enough)
@@ -373,33 +370,70 @@ class Pipeline:
         return self._keep("filter", plugin, key, state, lambda: plugin.filter(query, state, rows))
 
     # Pods that are nominated to a node, of at least this pod's priority, count as if they were there; as they may never
-    # come, a node must fit with them and without. Where the filters read nothing of pods but the resources that they
-    # use, a pod that fits with them fits without, and all nodes are asked about at once.
+    # come, a node must fit with them and without. Where it does not fit with them, what the filters say then is what
+    # they are taken to say.
 
     def _with_nominated(self, query: Query, state: State, survey: Survey) -> Survey:
         rows = row_numbers(survey.rows)
-        asked = [opinion for opinion in survey.opinions if opinion.verdicts is not None and not opinion.pre_filter.skip]
-        if all(reads_resources(opinion) or not opinion.plugin.reads_pods for opinion in asked):
-            return _with_promised(query, state, survey, rows)
-        crowded: dict[int, Opinion] = {}
-        for name in state.nominated:
-            row = state.table.row(name)
-            position = int(np.searchsorted(rows, row)) if row is not None else len(rows)
-            if position < len(rows) and rows[position] == row:
-                refusal = self._crowded(query, state, int(rows[position]), survey.opinions)
-                if refusal is not None:
-                    crowded[position] = refusal
-        if crowded:
-            survey.fits[list(crowded)] = False
-        return survey._replace(crowded=crowded)
+        nominated = state.guests.beside(query.pod, rows)
+        if nominated is None:
+            return survey
+        positions = np.searchsorted(rows, nominated.rows)
+        seen = [self._seen_with(nominated, opinion, query, state, positions) for opinion in survey.opinions]
+        refused = np.zeros(len(positions), dtype=np.bool_)
+        for verdicts in seen:
+            if verdicts is not None:
+                refused |= ~verdicts.fits
+        opinions = survey.opinions
+        if refused.any():
+            survey.fits[positions[refused]] = False
+            opinions = tuple(
+                _laid_over(opinion, positions, verdicts, refused)
+                for opinion, verdicts in zip(survey.opinions, seen, strict=True)
+            )
+        return survey._replace(opinions=opinions, with_nominated=True)
+
+    def _seen_with(
+        self, nominated: Nominated, opinion: Opinion, query: Query, state: State, positions: NDArray[np.intp]
+    ) -> Verdicts | None:
+        """What a filter says of the rows with their nominated pods there; None where it has nothing to say."""
+        if opinion.verdicts is None or opinion.pre_filter.skip:
+            return None
+        without = opinion.verdicts.at(positions)
+        if not opinion.plugin.reads_pods:
+            return without
+        seen = opinion.plugin.filter_with_nominated(query, state, nominated)
+        return self._tried_with(nominated, opinion.plugin, query, state, without) if seen is None else seen
+
+    def _tried_with(
+        self, nominated: Nominated, plugin: Plugin, query: Query, state: State, without: Verdicts
+    ) -> Verdicts:
+        """The same for a filter that has no columns for it: the pods are moved, where it minds them."""
+        minded = np.flatnonzero(plugin.minds_nominated(query, nominated))
+        said: list[Verdicts] = []
+        for row in nominated.rows[minded].tolist():
+            with moved(query, state.table, add=_nominated_to(row, query.pod, state)):
+                said.append(plugin.filter(query, state, np.array([row], dtype=np.intp)))
+        codes = without.codes.copy()
+        codes[minded] = [verdicts.codes[0] for verdicts in said]
+
+        def causes() -> Int64Column:
+            """From the last place on, those of the rows that were tried; before, those of the others."""
+            found = len(said) + without.causes
+            found[minded] = np.arange(len(said))
+            return found
+
+        def describe(cause: int) -> tuple[str, ...]:
+            return said[cause].reasons(0) if cause < len(said) else without.describe(cause - len(said))
+
+        return Verdicts(codes, causes, describe) if said else without
 
     def _crowded(self, query: Query, state: State, row: int, opinions: Sequence[Opinion]) -> Opinion | None:
         """The filter that refuses the row once the pods nominated to it are there, if there are such and one does."""
-        pod, name = query.pod, state.table.name(row)
-        guests = [p for p in state.nominated.get(name, {}).values() if p.priority >= pod.priority and p.uid != pod.uid]
-        if not guests:
+        nominated = _nominated_to(row, query.pod, state)
+        if not nominated:
             return None
-        with moved(query, state.table, add=[(guest, name) for guest in guests]):
+        with moved(query, state.table, add=nominated):
             return self._refusal(query, state, row, opinions)
 
     def refusal(self, query: Query, state: State, row: int, opinions: Sequence[Opinion]) -> Opinion | None:
@@ -473,26 +507,20 @@ def reads_resources(opinion: Opinion) -> bool:
     return isinstance(opinion.plugin, NodeResourcesFit)
 
 
-def _with_promised(query: Query, state: State, survey: Survey, rows: NDArray[np.intp]) -> Survey:
-    """The survey with the room taken that is promised; the table's `free` is lent for the question."""
-    promised = state.guests.promised(query.pod)
-    if promised is None or not len(rows):
-        return survey
-    position = np.minimum(np.searchsorted(rows, promised.rows), len(rows) - 1)
-    there = rows[position] == promised.rows
-    at, amounts, position = promised.rows[there], promised.amounts[:, there], position[there]
-    opinions, free = list(survey.opinions), state.table.free
-    lent = free[:, at]
-    try:
-        free[:, at] = difference(lent, amounts)
-        for index, opinion in enumerate(opinions):
-            if opinion.verdicts is not None and reads_resources(opinion):
-                seen = opinion.plugin.filter(query, state, at)
-                opinions[index] = opinion._replace(verdicts=opinion.verdicts.laid_over(position, seen))
-                survey.fits[position] &= seen.fits
-    finally:
-        free[:, at] = lent
-    return survey._replace(opinions=tuple(opinions), promised=True)
+def _nominated_to(row: int, pod: Pod, state: State) -> list[tuple[Pod, str]]:
+    """The pods that are nominated to the row's node and that the pod has to yield to."""
+    name = state.table.name(row)
+    others = state.nominated.get(name, {}).values()
+    return [(other, name) for other in others if other.priority >= pod.priority and other.uid != pod.uid]
+
+
+def _laid_over(
+    opinion: Opinion, positions: NDArray[np.intp], seen: Verdicts | None, refused: BoolColumn
+) -> Opinion:
+    """The opinion with what the filter says with nominated pods there, at those of the positions that are refused."""
+    if seen is None or opinion.verdicts is None or not opinion.plugin.reads_pods:
+        return opinion
+    return opinion._replace(verdicts=opinion.verdicts.laid_over(positions[refused], seen.at(refused)))
 
 
 def _screened(plugin: Plugin, query: Query, state: State) -> PreFilter:
@@ -591,11 +619,6 @@ def refusals(survey: Survey, *, every: bool = False) -> tuple[Counter[str], list
     counts: Counter[str] = Counter()
     plugins: list[Plugin] = []
     left = np.ones(len(survey.fits), dtype=np.bool_)
-    for position, opinion in survey.crowded.items():
-        left[position] = False
-        plugins.append(opinion.plugin)
-        if opinion.verdicts is not None:
-            counts.update(opinion.verdicts.reasons(0))
     for opinion in survey.opinions:
         if opinion.verdicts is None:
             continue

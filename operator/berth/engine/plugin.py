@@ -5,6 +5,7 @@ nothing that it is given, and answers alike when asked alike. It never raises fo
 
     pre_filter(query, state)        before any node is looked at: nothing to say, no node at all, or only these nodes
     filter(query, state, rows)      a verdict for each row
+    filter_with_nominated(...)      the same with each row's nominated pods there, for plugins that read pods
     pre_score(query, state)         False: nothing to say of this pod, every node scores 0
     score(query, state, rows)       a number for each row, any scale
     normalize(scores)               the same on 0..100, over the feasible nodes
@@ -40,6 +41,7 @@ import numpy as np
 
 from berth.engine.events import Change, Event
 from berth.engine.groups import Axis, Groups
+from berth.engine.nominated import Nominated
 from berth.engine.state import State
 from berth.engine.table import NodeTable
 from berth.engine.verdict import PROCEED, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts
@@ -138,6 +140,17 @@ class Plugin:
     def fits_row(self, query: Query, state: State, row: int) -> bool:
         """`filter` of a single row, for plugins that are asked again and again about a row that changed."""
         return bool(self.filter(query, state, np.array([row], dtype=np.intp)).codes[0] == 0)
+
+    def filter_with_nominated(self, query: Query, state: State, nominated: Nominated) -> Verdicts | None:
+        """Returns the verdicts on `nominated.rows`, each as if its own nominated pods, and no others, were on the node.
+
+        For plugins that read pods. None: the pods are moved in the table, node by node, and `filter` is asked.
+        """
+        return None
+
+    def minds_nominated(self, query: Query, nominated: Nominated) -> BoolColumn:
+        """bool[nominated.rows]: where the nominated pods may change the verdict, so that they have to be moved."""
+        return np.ones(len(nominated.rows), dtype=np.bool_)
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
         """False: the change, one of those that it wakes on, lets the pod onto no node where the plugin refused it.

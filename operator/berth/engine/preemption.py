@@ -193,9 +193,6 @@ def first_codes(survey: Survey) -> NDArray[np.int8]:
     for opinion in survey.opinions:
         if opinion.verdicts is not None and not opinion.verdicts.all_fit:
             np.copyto(codes, opinion.verdicts.codes, where=codes == Code.FITS)
-    for position, opinion in survey.crowded.items():
-        if opinion.verdicts is not None:
-            codes[position] = opinion.verdicts.codes[0]
     return codes
 
 

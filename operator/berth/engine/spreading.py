@@ -134,6 +134,23 @@ def fewest_pods(pods: Int64Column, ground: Ground, min_domains: int) -> int:
     return found.item(found.argmin()) if len(found) >= min_domains else 0
 
 
+def fewest_pods_with(
+    pods: Int64Column, ground: Ground, min_domains: int, there: Int64Column, more: Int64Column
+) -> Int64Column:
+    """int64[k]: the same for each of k questions, in which one included domain, of `there` pods, has `more` than now.
+
+    The domain with the fewest is then that one or, of the others, the one that has the fewest now: the first of all or,
+    where that is the domain itself, the second.
+    """
+    fewest = np.full(len(there), fewest_pods(pods, ground, min_domains), dtype=np.int64)
+    found = pods if ground.present is None else pods[ground.present]
+    if len(found) < min_domains or not more.any():
+        return fewest
+    second = np.partition(found, 1)[1] if len(found) > 1 else np.iinfo(np.int64).max
+    others = np.where(there == fewest, second, fewest)
+    return np.where(more > 0, np.minimum(others, there + more), fewest)
+
+
 def over_feasible(
     table: NodeTable, domains: Domains, wish: Wish, nodes: Nodes, ids: Int64Column, feasible: BoolColumn
 ) -> tuple[Int64Column, int]:

@@ -24,7 +24,7 @@ class State:
         self.owners = OwnerIndex()
         self.nominated: dict[str, dict[str, Pod]] = {}
         self._nominated_to: dict[str, str] = {}
-        self.guests = Guests(self.table)  # the same pods, as columns
+        self.guests = Guests(self.table, self.namespace_labels)  # the same pods, as columns
         self.disrupting: dict[str, set[str]] = {}  # by key of a budget: UIDs that go, and its status does not show it
         self.changes = 0  # of objects that are neither nodes nor pods
         self.selectors_revision = 0  # moves with every change of a service, or of a controller that owns pods
@@ -56,6 +56,7 @@ class State:
         self.changes += 1
         if kind == "Namespace" and (before is None or after is None or before.labels != after.labels):
             self.table.counts.namespace_changed()
+            self.guests.namespace_changed()
         elif kind == "Service":
             self.selectors_revision += 1
             self._index_service(key, before, after)

@@ -100,6 +100,10 @@ class Verdicts:
             return None
         return np.asarray(self.codes == Code.ERROR)
 
+    def at(self, positions: NDArray[np.intp] | BoolColumn) -> "Verdicts":
+        """Those at these positions."""
+        return Verdicts(self.codes[positions], lambda: np.asarray(self.causes[positions]), self.describe)
+
     def laid_over(self, positions: NDArray[np.intp], others: "Verdicts") -> "Verdicts":
         """These, with what another answer of the same plugin about the same pod says at these positions."""
         codes = self.codes.copy()

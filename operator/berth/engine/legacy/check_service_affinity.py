@@ -16,6 +16,7 @@ import numpy as np
 from berth.engine.counts import PodMatch
 from berth.engine.events import Change, Event
 from berth.engine.legacy.arguments import require_labels
+from berth.engine.nominated import Nominated
 from berth.engine.plugin import Plugin, Query, refuse_unknown
 from berth.engine.selection import match_label
 from berth.engine.state import State
@@ -58,6 +59,9 @@ class CheckServiceAffinity(Plugin):
     def watched(self, query: Query, state: State) -> BoolColumn:
         return _pods_alike(query.pod, state) > 0
 
+    def minds_nominated(self, query: Query, nominated: Nominated) -> BoolColumn:
+        return nominated.meeting((_alike(query.pod),)) > 0
+
     def hint(self, query: Query, state: State, change: Change) -> bool:
         """Nodes are never in another namespace; pods and services that are have nothing to do with the pod."""
         changed = change.new or change.old
@@ -82,5 +86,8 @@ def _node_of_its_like(pod: Pod, state: State) -> Node | None:
 
 def _pods_alike(pod: Pod, state: State) -> Int64Column:
     """int64[all rows]"""
-    alike = PodMatch(selector_from_labels(pod.labels), frozenset((pod.namespace,)))
-    return state.table.counts.of((alike,)).column()
+    return state.table.counts.of((_alike(pod),)).column()
+
+
+def _alike(pod: Pod) -> PodMatch:
+    return PodMatch(selector_from_labels(pod.labels), frozenset((pod.namespace,)))

@@ -23,6 +23,7 @@ import numpy as np
 from berth.engine.allocation import require_integer
 from berth.engine.events import Change, Event
 from berth.engine.hints import fits_there, has_storage, in_use
+from berth.engine.nominated import Nominated
 from berth.engine.plugin import Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, refuse_where
@@ -70,6 +71,9 @@ class _MaxVolumeCount(Plugin):
         for disk in wanted:
             total[state.volumes.rows_with_disk(self.source, disk)] -= 1
         return refuse_where(total[rows] > self._limits(state)[rows], Code.UNSCHEDULABLE, REASON)
+
+    def minds_nominated(self, query: Query, nominated: Nominated) -> BoolColumn:
+        return nominated.with_volumes
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
         gone, changed = change.old, change.new or change.old

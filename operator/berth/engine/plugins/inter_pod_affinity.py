@@ -29,6 +29,7 @@ from berth.engine.domains import Domains
 from berth.engine.events import Change, Event
 from berth.engine.groups import Axis, Groups
 from berth.engine.hints import fits_there, may_push_out
+from berth.engine.nominated import Nominated
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.table import NodeTable
@@ -142,17 +143,23 @@ class InterPodAffinity(Plugin):
         refused = [(cause, _near(pods, table, rows)) for cause, pods in marks]
         if parties.wanted is not None:
             refused.append((_AFFINITY, _lacking(query.pod, parties.wanted, state, rows)))
-        codes = np.zeros(row_count(rows), dtype=np.int8)
-        for cause, column in refused:
-            codes[column] = _CODES[cause]
+        return _verdicts(refused, row_count(rows))
 
-        def causes() -> Int64Column:
-            found = np.zeros(len(codes), dtype=np.int64)
-            for cause, column in refused:
-                found[column] = cause
-            return found
-
-        return Verdicts(codes, causes, lambda cause: (_REASONS[cause],))
+    def filter_with_nominated(self, query: Query, state: State, nominated: Nominated) -> Verdicts:
+        """A row's own nominated pods are near it by every label that its node has."""
+        table, rows, pod, parties = state.table, nominated.rows, query.pod, self._parties(query, state)
+        refused = [(_EXISTING, _near(pods, table, rows)) for pods in parties.forbidden]
+        for carried, there in nominated.carrying(pod):
+            if carried.role is Role.FORBIDDEN:
+                refused.append((_EXISTING, there & _labelled(table, carried.term.topology_key, rows)))
+        refused += [(_ANTI_AFFINITY, _near(pods, table, rows)) for pods in parties.avoided]
+        for term in pod.pod_anti_affinity.required:
+            near = nominated.meeting((_match(term),)) > 0
+            refused.append((_ANTI_AFFINITY, near & _labelled(table, term.topology_key, rows)))
+        if parties.wanted is not None:
+            near = nominated.meeting(tuple(map(_match, pod.pod_affinity.required))) > 0
+            refused.append((_AFFINITY, _lacking(pod, parties.wanted, state, rows, near)))
+        return _verdicts(refused, len(rows))
 
     def fits_row(self, query: Query, state: State, row: int) -> bool:
         parties = self._parties(query, state)
@@ -378,14 +385,23 @@ def _only_came(was: _Parties | None, parties: _Parties, rows: Sequence[int]) -> 
     return all(set(counts.counted()[0].tolist()) <= set(rows) for counts in new)
 
 
-def _lacking(pod: Pod, wanted: RowCounts, state: State, rows: Rows) -> BoolColumn:
-    """bool[rows]: where the pods that it wants near are not."""
+def _lacking(
+    pod: Pod, wanted: RowCounts, state: State, rows: Rows, nominated: BoolColumn | None = None
+) -> BoolColumn:
+    """bool[rows]: where the pods that it wants near are not; `nominated`: where one more of them comes to the row.
+
+    That one is near its row by the labels that the node has: all that is needed is all of them then, whether or not the
+    pod is the first of its group without it.
+    """
     table, terms = state.table, pod.pod_affinity.required
     domains = [_by_domain(table, key, wanted) for key in {term.topology_key for term in terms}]
+    unlabelled = [ids[rows] < 0 for ids, _ in domains]
     if _is_first(pod, wanted, state):
-        lacking = [ids[rows] < 0 for ids, _ in domains]
+        lacking = unlabelled
     else:
         lacking = [(sums == 0)[ids[rows]] for ids, sums in domains]
+        if nominated is not None:
+            lacking = [np.where(nominated, none, far) for none, far in zip(unlabelled, lacking, strict=True)]
     return lacking[0] if len(lacking) == 1 else np.any(lacking, axis=0)
 
 
@@ -461,6 +477,26 @@ def _near(pods: Counted, table: NodeTable, rows: Rows) -> BoolColumn:
     """bool[rows]: where one of the pods is near."""
     ids, sums = _by_domain(table, *pods)
     return np.asarray((sums > 0)[ids[rows]])
+
+
+def _labelled(table: NodeTable, key: str, rows: Rows) -> BoolColumn:
+    """bool[rows]: the nodes that have the label, and so are near themselves by it."""
+    return np.asarray(table.label(key)[0][rows] >= 0)
+
+
+def _verdicts(refused: Sequence[tuple[int, BoolColumn]], rows: int) -> Verdicts:
+    """By cause, where it refuses: of several that refuse a node, the last one counts."""
+    codes = np.zeros(rows, dtype=np.int8)
+    for cause, column in refused:
+        codes[column] = _CODES[cause]
+
+    def causes() -> Int64Column:
+        found = np.zeros(len(codes), dtype=np.int64)
+        for cause, column in refused:
+            found[column] = cause
+        return found
+
+    return Verdicts(codes, causes, lambda cause: (_REASONS[cause],))
 
 
 def _pods_near(pods: Counted, table: NodeTable, row: int) -> int:

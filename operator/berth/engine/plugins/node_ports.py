@@ -9,6 +9,7 @@ import numpy as np
 
 from berth.engine.events import Change, Event
 from berth.engine.hints import fits_there
+from berth.engine.nominated import Nominated
 from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
 from berth.engine.ports import clash
 from berth.engine.state import State
@@ -39,6 +40,12 @@ class NodePorts(Plugin):
             for holders in state.table.ports.clashing(wanted):
                 taken[np.fromiter(holders, np.intp, len(holders))] = True
         return refuse_where(taken[rows], Code.UNSCHEDULABLE, REASON)
+
+    def filter_with_nominated(self, query: Query, state: State, nominated: Nominated) -> Verdicts:
+        taken = ~self.filter(query, state, nominated.rows).fits
+        for wanted in query.pod.host_ports:
+            taken |= nominated.holding(wanted)
+        return refuse_where(taken, Code.UNSCHEDULABLE, REASON)
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
         gone = change.old

@@ -9,7 +9,7 @@ scoringStrategy (type, resources, requestedToCapacityRatio).
 """
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.allocation import Counted, counted, loads, require_list
+from berth.engine.amounts import Amounts, difference
 from berth.engine.events import Change, Event
 from berth.engine.hints import fits_there
+from berth.engine.nominated import Nominated
 from berth.engine.plugin import NOTHING_ELSE, BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.strategies import parse_strategy
-from berth.engine.table import PODS
+from berth.engine.table import PODS, NodeTable
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, row_count
 from berth.model import Node, Pod, is_extended_resource
 
@@ -51,10 +53,21 @@ class NodeResourcesFit(Plugin):
         return NOTHING_ELSE
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
-        table, wanted = state.table, self._wanted(query)
+        free = state.table.free
+        return self._judged(query, state.table, rows, lambda index: free[index, rows])
+
+    def filter_with_nominated(self, query: Query, state: State, nominated: Nominated) -> Verdicts:
+        free, rows = state.table.free, nominated.rows
+        return self._judged(
+            query, state.table, rows, lambda index: difference(free[index, rows], nominated.taking(index))
+        )
+
+    def _judged(self, query: Query, table: NodeTable, rows: Rows, free: Callable[[int], Amounts]) -> Verdicts:
+        """The verdicts with so much free on these rows, by the number of the resource."""
+        wanted = self._wanted(query)
         short, refused = [], None
         for index, amount, _ in wanted:
-            lacking = table.free[index, rows] < amount
+            lacking = free(index) < amount
             short.append(lacking)
             refused = lacking if refused is None else refused | lacking
         codes = np.asarray(refused).astype(np.int8)

@@ -13,6 +13,7 @@ from berth.engine.csi_nodes import NO_LIMIT
 from berth.engine.events import Change, Event
 from berth.engine.hints import fits_there, has_storage, in_use
 from berth.engine.migration import MIGRATABLE, Untranslatable
+from berth.engine.nominated import Nominated
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, PreFilter, Rows, Verdicts
@@ -70,6 +71,9 @@ class NodeVolumeLimits(Plugin):
         return Verdicts(
             codes[rows], causes[rows], lambda cause: (REASON if cause == _FULL else texts[cause - _FIRST_FAILURE],)
         )
+
+    def minds_nominated(self, query: Query, nominated: Nominated) -> BoolColumn:
+        return nominated.with_volumes
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
         gone, changed = change.old, change.new or change.old

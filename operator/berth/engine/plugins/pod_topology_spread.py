@@ -28,6 +28,7 @@ from berth.engine.default_spreading import HARD, HOSTNAME, SOFT, default_selecto
 from berth.engine.domains import FEW_DOMAINS, Domains
 from berth.engine.events import Change, Event
 from berth.engine.groups import Axis, Groups
+from berth.engine.nominated import Nominated
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown
 from berth.engine.spreading import (
     HONOR,
@@ -36,6 +37,7 @@ from berth.engine.spreading import (
     Wish,
     count_pods,
     fewest_pods,
+    fewest_pods_with,
     ground_of,
     over_feasible,
     pods_per_domain,
@@ -113,6 +115,14 @@ class PodTopologySpread(Plugin):
         codes = np.zeros(row_count(rows), dtype=np.int8)
         for domains, verdicts in self._by_domain(query, state):
             np.copyto(codes, verdicts[domains.ids[rows]], where=codes == Code.FITS)
+        return Verdicts(codes, lambda: codes.astype(np.int64), _REASONS.__getitem__)
+
+    def filter_with_nominated(self, query: Query, state: State, nominated: Nominated) -> Verdicts:
+        layout = self._layout(self._wishes(query, state, HARD), query, state, HARD)
+        codes = np.zeros(len(nominated.rows), dtype=np.int8)
+        for wish, ground, itself in zip(layout.wishes, layout.grounds, layout.itself, strict=True):
+            said = _verdicts_with(nominated, wish, ground, itself, query.pod, state.table)
+            np.copyto(codes, said, where=codes == Code.FITS)
         return Verdicts(codes, lambda: codes.astype(np.int64), _REASONS.__getitem__)
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
@@ -331,6 +341,24 @@ def _verdicts(wish: Wish, ground: Ground, itself: bool, pod: Pod, table: NodeTab
     verdicts[:-1] = pods > constraint.max_skew + fewest - itself
     verdicts[-1] = Code.UNRESOLVABLE
     return domains, verdicts
+
+
+def _verdicts_with(
+    nominated: Nominated, wish: Wish, ground: Ground, itself: bool, pod: Pod, table: NodeTable
+) -> NDArray[np.int8]:
+    """int8[nominated.rows]: what a hard constraint says of each row with its own nominated pods in its domain.
+
+    All of them that the selector matches count, as kube-scheduler counts on when pods are moved tentatively.
+    """
+    constraint, selector, counts = wish
+    pods = with_tried(pods_per_domain(counts, ground), ground, selector, pod, table)
+    rows, ids = nominated.rows, ground.domains.ids[nominated.rows]
+    more = nominated.meeting((PodMatch(selector, frozenset((pod.namespace,))),)) * ground.included[rows]
+    there = np.append(pods, 0)[ids]  # the last is for nodes without the label
+    fewest = fewest_pods_with(pods, ground, constraint.min_domains or 1, there, more)
+    codes = (there + more > constraint.max_skew + fewest - itself).astype(np.int8)
+    codes[ids < 0] = Code.UNRESOLVABLE
+    return codes
 
 
 def _dropped(wishes: tuple[Wish, ...]) -> bool:

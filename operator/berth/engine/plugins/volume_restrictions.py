@@ -13,9 +13,10 @@ import numpy as np
 
 from berth.engine.events import Change, Event
 from berth.engine.hints import fits_there, has_claim
+from berth.engine.nominated import Nominated
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
-from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts
+from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, PreFilter, Rows, Verdicts
 from berth.engine.volume_index import EXCLUSIVE
 from berth.model import Node, Pod
 
@@ -53,6 +54,9 @@ class VolumeRestrictions(Plugin):
         asked = causes[rows]
         codes = (asked > 0).astype(np.int8) * np.int8(Code.UNSCHEDULABLE)
         return Verdicts(codes, asked, lambda cause: (_REASONS[cause],))
+
+    def minds_nominated(self, query: Query, nominated: Nominated) -> BoolColumn:
+        return nominated.with_volumes
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
         pod, old, new = query.pod, change.old, change.new
