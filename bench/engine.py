@@ -8,6 +8,9 @@ and selectors are new to the engine (`new`), and after it four more of the same 
 has a state of its own, filled from the same records (bench.worlds says what is in it), in which 9 of 10 nodes or more
 are feasible. Parsing is not measured: a pod is parsed when the watch brings it, not when it is decided.
 
+Cases with nominated pods are measured with 1,000 of them, of a higher priority than the pods to place, on as many
+nodes. While there are such pods no panel is kept, so a repeat takes as long as a new pod.
+
 Preemption is measured on full nodes, with the default limits on candidates: the decision that finds no room, and the
 choice of node and victims. Nothing is booked, so each pod meets the same cluster.
 
@@ -43,10 +46,12 @@ from bench.worlds import (
     World,
     anti_affinity,
     full,
+    host_ports,
     image_of,
     labels_of,
     owner_of,
     pod_body,
+    preempting,
     roomy,
     spread,
     term,
@@ -86,6 +91,7 @@ class Case:
     budget: float | None
     world: Callable[[int], World] = roomy
     preempts: bool = False
+    repeats: bool = True  # a repeat is faster than a new pod, and has a budget
     owned: bool = False  # its pods have a ReplicaSet, by which the policy's default constraints spread them
 
 
@@ -148,6 +154,17 @@ def _soft(number: int) -> Body:
     return {"topologySpreadConstraints": constraints}
 
 
+def _hard_by_host(number: int) -> Body:
+    constraints = [spread(_own(number), ZONE, 5, hard=True), spread(_own(number), HOSTNAME, 2, hard=True)]
+    return {"topologySpreadConstraints": constraints}
+
+
+def _ports(number: int) -> Body:
+    requests = {"cpu": f"{100 + number}m", "memory": "256Mi"}
+    container = {"name": "main", "image": image_of(number), "ports": host_ports(number)}
+    return {"containers": [container | {"resources": {"requests": requests}}]}
+
+
 CASES: Mapping[str, Case] = {
     case.name: case
     for case in (
@@ -163,9 +180,14 @@ CASES: Mapping[str, Case] = {
         Case("hard-spreading", _hard, 600.0),
         Case("soft-spreading", _soft, 600.0),
         Case("default-spreading", lambda number: {}, 600.0, owned=True),
-        Case("preemption", lambda number: {}, 5000.0, full, preempts=True),
-        Case("preemption-affinity", _anti, None, full, preempts=True),
-        Case("preemption-spreading", _hard, None, full, preempts=True),
+        Case("nominated", lambda number: {}, 2000.0, preempting, repeats=False),
+        Case("nominated-anti-affinity", _anti, 2000.0, preempting, repeats=False),
+        Case("nominated-affinity", _affinity, 2000.0, preempting, repeats=False),
+        Case("nominated-spreading", _hard_by_host, 2000.0, preempting, repeats=False),
+        Case("nominated-ports", _ports, 2000.0, preempting, repeats=False),
+        Case("preemption", lambda number: {}, 5000.0, full, preempts=True, repeats=False),
+        Case("preemption-affinity", _anti, None, full, preempts=True, repeats=False),
+        Case("preemption-spreading", _hard, None, full, preempts=True, repeats=False),
     )
 }
 
@@ -281,7 +303,7 @@ def _judgements(result: Result, ratio: float | None) -> Iterator[str]:
     case = CASES[result.case]
     if result.nodes == BUDGETED_NODES and case.budget is not None and result.new and result.repeat:
         yield _judgement(result.new.median, case.budget, "new")
-        if not case.preempts:
+        if case.repeats:
             yield _judgement(result.repeat.median, REPEAT_BUDGET, "repeat")
     if ratio is not None and case.budget is not None:
         yield _judgement(ratio, RATIO_BUDGET, "ratio")

@@ -10,7 +10,7 @@ and, of twenty, one required. A node has the images of its pods, and every Deplo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from berth.engine.state import State
@@ -22,6 +22,8 @@ HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 RACK = "example.com/rack"
 PODS_PER_NODE = 10
+NOMINATED = 1000
+NOMINATED_PRIORITY = 1000
 NODES_PER_DEPLOYMENT = 10
 NODES_PER_RACK = 40
 CORES = (4, 8, 16, 32)
@@ -30,11 +32,12 @@ GIBIBYTES_PER_CORE = 4
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Nodes, pods with the node that each is on, and the ReplicaSet of each Deployment."""
+    """Nodes, pods with the node that each is on, the ReplicaSet of each Deployment, nominated pods and their nodes."""
 
     nodes: Sequence[Node]
     pods: Sequence[tuple[Pod, str]]
     replica_sets: Sequence[WorkloadOwner]
+    nominated: Sequence[tuple[Pod, str]] = ()
 
     def state(self) -> State:
         """A new state that holds this and nothing else, so that one case does not warm up another."""
@@ -45,6 +48,8 @@ class World:
             state.put("ReplicaSet", f"{owner.namespace}/{owner.name}", owner)
         for pod, node_name in self.pods:
             state.table.add_pod(pod, node_name)
+        for pod, node_name in self.nominated:
+            state.nominate(pod, node_name)
         return state
 
 
@@ -56,6 +61,13 @@ def zones_of(nodes: int) -> int:
 def roomy(nodes: int) -> World:
     """The cluster of this module's docstring."""
     return World([_node(number, nodes) for number in range(nodes)], list(_pods(nodes)), _replica_sets(nodes))
+
+
+def preempting(nodes: int) -> World:
+    """The same with 1,000 pods of the Deployments nominated to as many nodes, evenly over the cluster, as after a mass
+    preemption. One in three carries required anti-affinity to its own, one in three holds a host port.
+    """
+    return replace(roomy(nodes), nominated=list(_nominated(nodes)))
 
 
 def empty(nodes: int) -> World:
@@ -177,6 +189,29 @@ def _pods(nodes: int) -> Iterator[tuple[Pod, str]]:
             **spec,
         )
         yield parse_pod(body), f"node-{number}"
+
+
+def _nominated(nodes: int) -> Iterator[tuple[Pod, str]]:
+    for count in range(NOMINATED):
+        deployment = count % (nodes // NODES_PER_DEPLOYMENT)
+        labels = labels_of(deployment)
+        body = pod_body(
+            f"nominated-{count}",
+            cpu_millicores=100,
+            labels=labels,
+            image=image_of(deployment),
+            priority=NOMINATED_PRIORITY,
+        )
+        if count % 3 == 0:
+            body["spec"]["affinity"] = anti_affinity({"app": labels["app"]}, required=True)
+        elif count % 3 == 1:
+            body["spec"]["containers"][0]["ports"] = host_ports(deployment)
+        yield parse_pod(body), f"node-{count * nodes // NOMINATED}"
+
+
+def host_ports(deployment: int) -> list[Body]:
+    """One of ten ports, so that pods of other Deployments hold the same."""
+    return [{"containerPort": 80, "hostPort": 8000 + deployment % 10}]
 
 
 def _filling(number: int, place: int, nodes: int) -> Pod:

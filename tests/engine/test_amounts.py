@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.engine.amounts import MOST, difference, hundredths, sums
+from berth.engine.amounts import MOST, difference, hundredths, sums, total
 from berth.engine.pipeline import Placement
 from berth.engine.plugin import Query
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
@@ -124,6 +124,12 @@ def test_differences_stop_at_the_lowest(amounts, data):
     taken = data.draw(st.lists(WITHIN, min_size=len(amounts), max_size=len(amounts)))
     found = difference(np.array(amounts), np.array(taken)).tolist()
     assert found == [max(amount - less, -MOST) for amount, less in zip(amounts, taken, strict=True)]
+
+
+@given(st.lists(st.tuples(WITHIN | st.just(0), WITHIN | st.just(0)), min_size=1))
+def test_totals_stop_at_the_highest(pairs):
+    one, other = np.array(pairs, dtype=np.int64).T
+    assert total(one, other).tolist() == [min(sum(pair), MOST) for pair in pairs]
 
 
 @given(st.lists(st.lists(WITHIN | st.just(0), min_size=1), min_size=1))

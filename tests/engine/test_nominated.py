@@ -47,6 +47,11 @@ class Lonely(PerNode):
         return len(node.pods) < 3 or "node(s) had company"
 
 
+HALF_FREE = make_predicate(
+    Predicate(name="half-free", expression="node.free.cpu >= 500 && node.used.pods < 4 && node.free['x/none'] < 1"), {}
+)
+
+
 @cache
 def readers():
     """The predicates by default, and others that read pods in all the ways that there are."""
@@ -59,7 +64,7 @@ def readers():
         [
             *(make_plugin(entry.name, {}, "filter") for entry in DEFAULT_PREDICATES),
             *(make_plugin(name, args, "filter") for name, args in legacy),
-            make_predicate(Predicate(name="half-free", expression="node.free.cpu >= 500"), {}),
+            HALF_FREE,
             Lonely({}),
         ],
         [],
@@ -264,6 +269,7 @@ def test_by_resources_ports_and_disks_columns_say_what_moving_the_pods_says(clus
     state, pod = cluster
     for name in ("NodeResourcesFit", "NodePorts", "VolumeRestrictions", "MaxGCEPDVolumeCount"):
         check_both_ways(alone(name), pod, state)
+    check_both_ways(Pipeline([HALF_FREE], []), pod, state)
 
 
 @given(clusters(EVERYTHING))

@@ -24,6 +24,13 @@ def difference(amounts: Amounts, taken: Amounts) -> Amounts:
     return left
 
 
+def total(amounts: Amounts, more: Amounts) -> Amounts:
+    """amounts + more, at most MOST; neither is negative."""
+    both = amounts + more
+    both[both < amounts] = MOST
+    return both
+
+
 def sums(amounts: Amounts, begins: NDArray[np.intp]) -> Amounts:
     """int64[..., parts]: the sums of the parts that begin there, at most MOST each; no amount is negative."""
     if int(amounts.max(initial=0)) <= MOST // max(amounts.shape[-1], 1):

@@ -165,7 +165,7 @@ class Pipeline:
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
         enough = nodes if outside is not None or self.node_percentage == 100 else self._enough(nodes)
         whole = outside is None and enough == nodes
-        if whole and not (state.nominated or pod.nominated_node_name):
+        if whole and not (pod.nominated_node_name or (state.nominated and state.guests.matter_to(pod))):
             panel = self._panel(pod, state, lap)
             if panel is not None:
                 places = panel.best_places()

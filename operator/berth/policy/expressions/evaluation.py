@@ -21,6 +21,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from berth.engine.amounts import total
+from berth.engine.nominated import Nominated
 from berth.engine.table import NodeTable
 from berth.engine.verdict import BoolColumn, Int64Column, Rows, row_count, row_numbers
 from berth.model import Pod
@@ -79,6 +81,20 @@ class Evaluation:
             said = self._of_each(pod, groups, rows) if few else self._by_row(pod, groups)[rows].copy()
         else:
             said = self._by_group(pod, groups)[groups.of_row[rows]]
+        self._note(said, table, rows)
+        return said
+
+    def answers_with(self, pod: Pod, table: NodeTable, nominated: Nominated) -> Int64Column:
+        """`answers` on the rows of nominated pods, with what these take in use there; nothing of it is kept by row."""
+        rows, used = nominated.rows, table.used
+        raised = used.copy()
+        for amount in self._grouped(table).amounts:
+            raised[amount.index, rows] = total(used[amount.index, rows], nominated.taking(amount.index))
+        try:
+            table.used = raised
+            said = self._of_each(pod, self._grouped(table), rows)
+        finally:
+            table.used = used
         self._note(said, table, rows)
         return said
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from berth.engine.events import ANY
+from berth.engine.nominated import Nominated
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown, scale_to_highest
 from berth.engine.state import State
 from berth.engine.verdict import Code, Int64Column, Rows, Verdicts
@@ -90,7 +91,9 @@ class ExpressionPredicate(Expression):
         self._message = message
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
-        said = self._evaluation.answers(query.pod, state.table, rows)
+        return self._verdicts(self._evaluation.answers(query.pod, state.table, rows))
+
+    def _verdicts(self, said: Int64Column) -> Verdicts:
         codes = np.where(said == 1, np.int8(Code.FITS), np.int8(self.refuses_with))
         return Verdicts(codes, lambda: 1 - said, self._describe)  # 0 fits, 1 is refused, from 2 on failures
 
@@ -108,6 +111,9 @@ class PodReadingPredicate(ExpressionPredicate):
     node_local = False
     reads_pods = True
     refuses_with = Code.UNSCHEDULABLE
+
+    def filter_with_nominated(self, query: Query, state: State, nominated: Nominated) -> Verdicts:
+        return self._verdicts(self._evaluation.answers_with(query.pod, state.table, nominated))
 
     def basis(self, query: Query, state: State) -> Hashable | None:
         return self._of_pod(query.pod), state.table.mark
