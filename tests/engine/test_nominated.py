@@ -11,11 +11,13 @@ from berth.engine import pipeline as pipeline_module
 from berth.engine.counts import PodMatch
 from berth.engine.per_node import PerNode, Reads
 from berth.engine.pipeline import Pipeline
-from berth.engine.plugin import Query
+from berth.engine.plugin import Plugin, PluginFailed, Query
 from berth.engine.preemption import Preemption
 from berth.engine.registry import make_plugin
 from berth.engine.state import State
-from berth.engine.verdict import Code, row_numbers
+from berth.engine.table import PODS
+from berth.engine.testing import check_contract, make
+from berth.engine.verdict import Code, refuse_where, row_numbers
 from berth.judge.verdicts import verdict_on
 from berth.model import LabelSelector, Requirement, object_key, parse, parse_node, parse_pod
 from berth.policy import import_configuration, load_policy
@@ -365,3 +367,39 @@ def test_nothing_is_kept_of_nominated_pods_that_are_withdrawn():
     assert guests._index.counts.statistics()["pod_groups"] == 0
     assert guests._index.terms.statistics() == {"carried_terms": 0}
     assert not len(guests._index.ports)
+
+
+# --- plugins of users ------------------------------------------------------------------------------------------------
+
+
+class Pairs(Plugin):
+    """At most two pods on a node; `counts_nominated` is whether its columns for nominated pods are right."""
+
+    name = "Pairs"
+    filters = True
+    counts_nominated = True
+
+    def filter(self, query, state, rows):
+        return refuse_where(state.table.used[PODS, rows] > 1, Code.UNSCHEDULABLE, "node(s) had a pair")
+
+    def filter_with_nominated(self, query, state, nominated):
+        pods = state.table.used[PODS, nominated.rows]
+        pods = pods + nominated.taking(PODS) if self.counts_nominated else pods
+        return refuse_where(pods > 1, Code.UNSCHEDULABLE, "node(s) had a pair")
+
+
+def test_the_contract_is_checked_for_nominated_pods():
+    nodes = [make_node(name) for name in "ab"]
+    pods = [make_pod("one", node="a"), make_pod("two", node="a"), make_pod("three", node="b")]
+    newcomer = parse_pod(make_pod("new"))
+    check_contract(Pairs, {}, [*nodes, *pods], [newcomer])
+    with pytest.raises(AssertionError, match="on node a its columns say otherwise"):
+        check_contract(type("Wrong", (Pairs,), {"counts_nominated": False}), {}, [*nodes, *pods], [newcomer])
+
+
+@pytest.mark.parametrize("answer", [np.zeros(1, np.bool_), "all"])
+def test_columns_for_nominated_pods_that_are_none_are_a_failure_of_the_plugin(answer):
+    kind = type("Odd", (Pairs,), {"filter_with_nominated": lambda self, query, state, nominated: answer})
+    state = crowd(3)
+    with pytest.raises(PluginFailed, match="filter_with_nominated"):
+        Pipeline([make(kind)], []).survey(Query(parse_pod(make_pod("new")), state.table), state)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.groups import Axis, Groups
+from berth.engine.nominated import Nominated
 from berth.engine.plugin import MAX_SCORE, Plugin, PluginFailed
 from berth.engine.state import State
 from berth.engine.verdict import Code, Int64Column, PreFilter, Rows, Verdicts, row_count
@@ -67,6 +68,14 @@ def _verdicts(plugin: Plugin, answer: object, query: Any, state: State, rows: Ro
         return _later(plugin, "describe() of filter()", lambda: _texts(answer.describe(cause)))
 
     return Verdicts(codes, causes, describe)
+
+
+def _verdicts_with(plugin: Plugin, answer: object, query: Any, state: State, nominated: Nominated) -> Verdicts | None:
+    return None if answer is None else _verdicts(plugin, answer, query, state, nominated.rows)
+
+
+def _minded(plugin: Plugin, answer: object, query: Any, nominated: Nominated) -> NDArray[np.bool_]:
+    return column_of(answer, np.bool_, len(nominated.rows))
 
 
 def _later(plugin: Plugin, what: str, ask: Callable[[], T]) -> T:
@@ -219,6 +228,8 @@ CHECKS: Mapping[str, Check] = {
     "reach": _reach,
     "pre_filter": _pre_filter,
     "filter": _verdicts,
+    "filter_with_nominated": _verdicts_with,
+    "minds_nominated": _minded,
     "fits_row": _flag,
     "fits_without": _flag,
     "pre_score": _flag,

@@ -18,7 +18,7 @@ import numpy as np
 
 from berth.engine.guard import guarded, problem_of
 from berth.engine.kept import knows_bounds
-from berth.engine.pipeline import Diagnosis, Pipeline, TieBreak
+from berth.engine.pipeline import Diagnosis, Pipeline, TieBreak, moved
 from berth.engine.plugin import BadArgument, Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import Code, Rows, row_numbers
@@ -67,6 +67,7 @@ def check_contract(kind: type[Plugin], args: Body | None, bodies: Sequence[Body]
         assert said == _all_said(plugin, pod, cluster(reversed(bodies))), "the order of the nodes changes its answer"
         _check_some_rows(plugin, pod, state)
         _check_nothing_changed(plugin, pod, state)
+        _check_nominated(plugin, pod, cluster(bodies))
         for count in (0, 1):
             nodes = [body for body in bodies if body["kind"] == "Node"][:count]
             _all_said(plugin, pod, cluster([*nodes, *(body for body in bodies if body["kind"] != "Node")]))
@@ -119,6 +120,29 @@ def _check_some_rows(plugin: Plugin, pod: Pod, state: State) -> None:
     if plugin.scores and (plugin.node_local or knows_bounds(plugin)):
         points, fewer = scores(plugin, pod, state, raw=True), scores(plugin, pod, state, some, raw=True)
         assert fewer == {name: points[name] for name in fewer}, "asked about some nodes it gives them other scores"
+
+
+def _check_nominated(plugin: Plugin, pod: Pod, state: State) -> None:
+    """That its columns for nominated pods, if any, say what moving the pods says; one pod of each node becomes one."""
+    table, query = state.table, Query(pod, state.table)
+    for name in table.sorted_names:
+        for other in list(table.pods_on(name).values())[:1]:
+            table.remove_pod(other.uid)
+            state.nominate(replace(other, priority=max(other.priority, pod.priority)), name)
+    nominated = state.guests.beside(pod, row_numbers(table.rows))
+    if nominated is None or not plugin.reads_pods or isinstance(verdicts(plugin, pod, state), str):
+        return
+    said = plugin.filter_with_nominated(query, state, nominated)
+    if said is None:
+        return
+    for place, row in enumerate(nominated.rows.tolist()):
+        name = table.name(row)
+        with moved(query, table, add=[(other, name) for other in state.nominated[name].values()]):
+            alone = plugin.filter(query, state, np.array([row], dtype=np.intp))
+        assert (said.codes[place], said.codes[place] and said.reasons(place)) == (
+            alone.codes[0],
+            alone.codes[0] and alone.reasons(0),
+        ), f"with the nominated pods on node {name} its columns say otherwise than its filter"
 
 
 def _check_nothing_changed(plugin: Plugin, pod: Pod, state: State) -> None:
