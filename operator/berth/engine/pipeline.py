@@ -105,7 +105,8 @@ class Survey(NamedTuple):
     """What the filters left. `fits` is bool[rows asked]; `opinions` are in the pipeline's order, of those that the pod
     concerns.
 
-    `with_nominated`: nominated pods count. Of nodes that do not fit with them, opinions are what the filters say then.
+    `with_nominated`: nominated pods count. Of nodes that do not fit with them, opinions are what the filters say then;
+    `without` is what they say without these pods, where that is not the same.
     `flawed`: a filter failed on a node. `failed`: on one that none before it had refused, and nothing is decided.
     """
 
@@ -114,6 +115,7 @@ class Survey(NamedTuple):
     opinions: tuple[Opinion, ...]
     stopped_by: Opinion | None
     with_nominated: bool = False
+    without: tuple[Opinion, ...] | None = None
     flawed: bool = False
     failed: Diagnosis | None = None
 
@@ -391,7 +393,7 @@ class Pipeline:
                 _laid_over(opinion, positions, verdicts, refused)
                 for opinion, verdicts in zip(survey.opinions, seen, strict=True)
             )
-        return survey._replace(opinions=opinions, with_nominated=True)
+        return survey._replace(opinions=opinions, with_nominated=True, without=survey.opinions)
 
     def _seen_with(
         self, nominated: Nominated, opinion: Opinion, query: Query, state: State, positions: NDArray[np.intp]

@@ -154,12 +154,13 @@ class VictimSearch:
         self._table, self._pods = state.table, state.table.pods
         self._rows = row_numbers(survey.rows)
         self._asked = [opinion for opinion in survey.opinions if opinion.verdicts is not None]
+        without = [opinion.verdicts for opinion in survey.without or survey.opinions if opinion.verdicts is not None]
         self._changing = [opinion for opinion in self._asked if opinion.plugin.reads_pods]
         self._fit = [opinion.plugin for opinion in self._asked if reads_resources(opinion)]
         found = state.guests.promised(query.pod)
         self._contested: set[int] = set() if found is None else set(found.rows.tolist())
         self._promised = None if found is None else self._spread_out(found)
-        self._minded = [self._minded_by(opinion) for opinion in self._asked]
+        self._minded = [self._minded_by(opinion, alone) for opinion, alone in zip(self._asked, without, strict=True)]
         self._refused: list[tuple[Verdicts, BoolColumn]] = []
         self._doubtful: list[int] = []
         self._reasons: Counter[str] = Counter()
@@ -232,8 +233,12 @@ class VictimSearch:
         amounts[:, promised.rows] = promised.amounts
         return amounts
 
-    def _minded_by(self, opinion: Opinion) -> BoolColumn | None:
-        """bool[all rows]: where pods change what the filter says, other than by the resources that they use."""
+    def _minded_by(self, opinion: Opinion, without: Verdicts) -> BoolColumn | None:
+        """bool[all rows]: where pods change what the filter says, other than by the resources that they use.
+
+        `without` is what it says without nominated pods. Where it refuses a node without them and not with them, one
+        column cannot tell both, and the node is tried.
+        """
         if not opinion.plugin.reads_pods or reads_resources(opinion):
             return None
         minded = np.ones(self._table.capacity, dtype=np.bool_)
@@ -242,7 +247,9 @@ class VictimSearch:
         watched = opinion.plugin.watched(self._query, self._state)
         if watched is not None:
             minded &= watched
-        minded[list(self._contested)] = True
+        if self._contested:
+            refused = self._rows[without.codes != Code.FITS]
+            minded[refused[np.isin(refused, list(self._contested))]] = True
         return minded
 
     def _emptied(self, rows: Numbers, lower: _Lower) -> Amounts:
