@@ -12,7 +12,7 @@ from berth.engine.counts import PodMatch
 from berth.engine.per_node import PerNode, Reads
 from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import Plugin, PluginFailed, Query
-from berth.engine.preemption import Preemption
+from berth.engine.preemption import NoNomination, Preemption
 from berth.engine.registry import make_plugin
 from berth.engine.state import State
 from berth.engine.table import PODS
@@ -28,7 +28,7 @@ from berth.scheduler.cache import Cache
 from conformance.agreement import differences
 from conformance.oracle.generator import nominated_cases
 from engine.storage import make_claim
-from engine.test_preemption import image_of
+from engine.test_preemption import image_of, preempt
 from reference import engine as reference
 from reference.profile import profile_of
 from reference.world import World
@@ -403,3 +403,14 @@ def test_columns_for_nominated_pods_that_are_none_are_a_failure_of_the_plugin(an
     state = crowd(3)
     with pytest.raises(PluginFailed, match="filter_with_nominated"):
         Pipeline([make(kind)], []).survey(Query(parse_pod(make_pod("new")), state.table), state)
+
+
+def test_nobody_is_evicted_on_a_node_that_fits_only_with_the_pods_that_are_nominated_to_it():
+    near_db = [{"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": HOSTNAME}]
+    state = State()
+    state.table.set_node(parse_node(make_node("n", cpu=4, labels={HOSTNAME: "n"})))
+    state.table.add_pod(parse_pod(make_pod("low", cpu=4, node="n", priority=0)), "n")
+    state.nominate(parse_pod(make_pod("nominated", cpu=1, labels={"app": "db"}, priority=100)), "n")
+    wish = {"affinity": {"podAffinity": {REQUIRED: near_db}}}
+    assert isinstance(preempt(state, make_pod("new", cpu=1, priority=10, **wish)), NoNomination)
+    assert preempt(state, make_pod("new", cpu=1, priority=10)).node == "n"

@@ -12,8 +12,9 @@ tried one by one, by moving the pods in the table and asking the pipeline. Eithe
 
 What is found stays in columns, too (Candidates): there are many, and records are made of the cheapest only.
 
-Nominated pods of equal or higher priority count as present; for resources alone that is all there is to them, because
-a pod that fits beside them fits without them.
+Nominated pods of equal or higher priority count as present, and as absent. For resources the former is enough: a pod
+that fits beside them fits without them. What a filter says that minds none of the node's pods is known for both from
+the survey.
 """
 
 from bisect import bisect_right
