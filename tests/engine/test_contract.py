@@ -1,14 +1,19 @@
 """Every plugin of the registry keeps the contract, on small clusters of every flavour."""
 
 import copy
+from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from berth.engine.events import Event
-from berth.engine.pipeline import row_numbers
+from berth.engine.pipeline import Pipeline, Placement, TieBreak, row_numbers
 from berth.engine.registry import PLUGINS
 from berth.engine.table import NodeTable
+from berth.engine.testing import add_stranger, fill
 from engine.worlds import World, make, scores_by_name, state_of, verdicts_by_name, worlds
 
 FILTERS = sorted(name for name, plugin in PLUGINS.items() if plugin.filters)
@@ -137,6 +142,47 @@ def test_a_plugin_has_a_face(name):
 def test_an_argument_that_no_plugin_has_is_refused_by_name(name):
     with pytest.raises(ValueError, match="no-such-argument"):
         PLUGINS[name]({"no-such-argument": 1})
+
+
+STEPS = ("full", "stranger", "joins", "leaves", "pods leave", "lands")
+
+
+@pytest.mark.parametrize("name", sorted(PLUGINS))
+@settings(max_examples=8, deadline=None)
+@given(which=st.integers(0, 10**6), steps=st.lists(st.sampled_from(STEPS), min_size=1, max_size=6))
+def test_what_is_kept_between_decisions_follows_the_table_as_it_grows(name, which, steps):
+    """Between two decisions columns get longer, by a pod of a node that is not known or by a node that joins."""
+    world = worlds()[which % len(worlds())]
+    plugin, state = make(name, world), state_of(world.objects)
+    keeping = pipeline_of(plugin)
+    for number, step in enumerate(("full", "stranger", *steps)):
+        pod = replace(world.pod, uid=f"decided-{number}", name=f"decided-{number}", node_name="")
+        said = keeping.decide(pod, state, Random(0))
+        assert said == pipeline_of(plugin).decide(pod, state, Random(0))
+        if step == "lands" and isinstance(said, Placement):
+            state.table.add_pod(pod, said.node)
+        else:
+            change(state, step, number)
+    assert keeping.decide(world.pod, state, Random(0)) == pipeline_of(plugin).decide(world.pod, state, Random(0))
+
+
+def pipeline_of(plugin):
+    return Pipeline([plugin] if plugin.filters else [], [(plugin, 1)] if plugin.scores else [], TieBreak.FIRST)
+
+
+def change(state, step, number):
+    nodes = sorted(state.table.nodes(), key=lambda node: node.name)
+    if step == "full" and state.table.capacity < 512:
+        fill(state)
+    elif step == "stranger":
+        add_stranger(state)
+    elif step == "joins" and nodes:
+        state.table.set_node(replace(nodes[number % len(nodes)], name=f"joined-{number}"))
+    elif step == "leaves" and nodes:
+        state.table.remove_node(nodes[number % len(nodes)].name)
+    elif step == "pods leave" and nodes:
+        for uid in list(state.table.pods_on(nodes[number % len(nodes)].name)):
+            state.table.remove_pod(uid)
 
 
 def ask(plugin, world, state):

@@ -14,7 +14,7 @@ from berth.engine.registry import make_plugin
 from berth.engine.testing import check_contract, cluster, make, scores, verdicts
 from berth.engine.verdict import Code
 from berth.engine.victims import Nomination
-from berth.model import parse_pod
+from berth.model import parse_node, parse_pod
 from support.builders import make_node, make_pod
 
 NODES = [make_node(name, labels={"disk": disk}) for name, disk in (("a", "ssd"), ("b", "hdd"), ("c", "ssd"))]
@@ -193,6 +193,22 @@ def test_one_that_reads_labels_is_asked_once_a_kind_of_pod_until_a_label_changes
         state.table.set_node(replace(node, labels={**node.labels, "pods": str(len(state.table.pods_on("a")))}))
 
     assert asked_for_each_pod(Reads.LABELS, relabel) == ["abc/abc"] * 4
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_points_that_are_kept_follow_the_table_as_it_grows(known):
+    """Past 64, 128 and 256 rows, by nodes that join or by pods that are bound to nodes which are not known."""
+    plugin = make(kind(points=lambda self, pod, node: max(0, 100 - len(node.pods)), reads=Reads.PODS))
+    pipeline, state = Pipeline([], [(plugin, 1)], TieBreak.FIRST), cluster(NODES)
+    for number in range(300):
+        if known:
+            state.table.set_node(parse_node(make_node(f"z{number:03}")))
+        state.table.add_pod(a_pod(f"bound-{number}"), f"z{number:03}")
+        pod = a_pod(f"p{number}")
+        said = pipeline.decide(pod, state, Random(0))
+        assert said == Pipeline([], [(plugin, 1)], TieBreak.FIRST).decide(pod, state, Random(0))
+        state.table.add_pod(pod, said.node)
+    assert state.table.capacity == 512
 
 
 @pytest.mark.parametrize("reads", list(Reads))

@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from berth.engine.columns import grown
 from berth.engine.events import ANY
 from berth.engine.plugin import MAX_SCORE, Plugin, Query
 from berth.engine.state import State
@@ -213,6 +214,8 @@ class PerNode(Plugin):
         if changed is None:
             column = np.full(table.capacity, -1, dtype=np.int64)
         else:
+            if len(column) < table.capacity:
+                column = grown(column, table.capacity, -1)
             column[changed] = -1
         query.plan[key] = (table.static_version, table.mark, column)
         kept: Int64Column = column

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -68,8 +69,8 @@ def check_contract(kind: type[Plugin], args: Body | None, bodies: Sequence[Body]
         _check_some_rows(plugin, pod, state)
         _check_nothing_changed(plugin, pod, state)
         _check_nominated(plugin, pod, cluster(bodies))
-        for count in (0, 1):
-            nodes = [body for body in bodies if body["kind"] == "Node"][:count]
+        for number in (0, 1):
+            nodes = [body for body in bodies if body["kind"] == "Node"][:number]
             _all_said(plugin, pod, cluster([*nodes, *(body for body in bodies if body["kind"] != "Node")]))
     _check_what_is_kept(kind, args, bodies, pods)
 
@@ -106,6 +107,22 @@ def _all_said(plugin: Plugin, pod: Pod, state: State) -> tuple[object, object]:
         verdicts(plugin, pod, state) if plugin.filters else None,
         scores(plugin, pod, state) if plugin.scores else None,
     )
+
+
+def fill(state: State) -> None:
+    """Binds pods to nodes that are not known, until the next of them makes the columns of the table longer."""
+    while len(state.table.names()) < state.table.capacity:
+        add_stranger(state)
+
+
+def add_stranger(state: State) -> None:
+    """Binds a pod to a node that is not known, and which no other pod is bound to."""
+    table = state.table
+    number = next(number for number in count(table.span) if not table.pods_on(f"unknown-{number}"))
+    metadata = {"name": f"stranger-{number}", "namespace": "strangers", "uid": f"stranger-{number}"}
+    pod = parse("Pod", {"kind": "Pod", "metadata": metadata, "spec": {"nodeName": f"unknown-{number}"}})
+    assert isinstance(pod, Pod)
+    table.add_pod(pod, pod.node_name)
 
 
 # --- the contract ----------------------------------------------------------------------------------------------------
@@ -176,7 +193,10 @@ def _check_what_is_kept(kind: type[Plugin], args: Body | None, bodies: Sequence[
 
 
 def _changes(state: State, random: Random) -> Iterator[None]:
-    """Pods leave, and nodes swap labels, annotations, taints and sizes."""
+    """Columns get longer, pods leave, and nodes swap labels, annotations, taints and sizes."""
+    fill(state)
+    yield
+    add_stranger(state)
     yield
     for _ in range(_STEPS):
         nodes = sorted(state.table.nodes(), key=lambda node: node.name)
