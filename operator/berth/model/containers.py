@@ -70,13 +70,13 @@ def read_containers(spec: Body) -> Containers:
 
 def extended_resources(containers: Containers) -> frozenset[str]:
     """The names with a domain among the resources that any container requests or limits."""
-    named = None
+    named: list[str] = []
     for container in (*containers.main, *containers.init):
         for amounts in (container.requests, container.limits):
             for name in amounts:
                 if "/" in name:
-                    named = {name} if named is None else named | {name}
-    return _NONE if named is None else frozenset(named)
+                    named.append(name)  # noqa: PERF401 - most pods have none: a comprehension each takes longer
+    return frozenset(named) if named else _NONE
 
 
 def read_required_features(spec: Body, containers: Containers) -> tuple[str, ...]:

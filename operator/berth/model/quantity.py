@@ -42,11 +42,13 @@ def parse_quantity(text: object) -> int:
     return _parse(repr(text))
 
 
+@lru_cache(maxsize=8192)
 def to_value(nanos: int) -> int:
     """Whole units, rounded away from zero, within 64 bits."""
     return _round(nanos, NANO)
 
 
+@lru_cache(maxsize=8192)
 def to_milli(nanos: int) -> int:
     """Thousandths, rounded away from zero, within 64 bits."""
     return _round(nanos, NANO // 1000)

@@ -93,10 +93,9 @@ class _Sums(NamedTuple):
             if sidecar:
                 _add(total, filled)
                 _add(sidecars, filled)
-                _raise(peak, sidecars)
-            else:
-                _add(filled, sidecars)
-                _raise(peak, filled)
+                filled = dict.fromkeys(filled, 0)
+            # Of what it does not name, the peak has all that the sidecars before it take already.
+            _raise(peak, {name: nanos + sidecars.get(name, 0) for name, nanos in filled.items()})
         _raise(total, peak)
 
 
@@ -125,11 +124,16 @@ def pod_resources(
     elif taken is not asked:
         nonzero = taken.total(_DEFAULTS)
     counted = _counted(requests)
-    usage_counted = counted if usage is requests else _counted(usage)
+    usage_counted = counted if usage is requests else _counted(usage, requests, counted)
     named = (*(c.requests for c in (*containers, *inits)), *(c.limits for c in (*containers, *inits)))
     best_effort = not any(amounts.get(CPU) or amounts.get(MEMORY) for amounts in (*named, pod_level, pod_limits))
     return PodResources(
-        counted, usage_counted, _counted(scored), _pair(nonzero), _limits(containers, inits), best_effort
+        counted,
+        usage_counted,
+        _counted(scored, requests, counted),
+        _pair(nonzero),
+        _limits(containers, inits),
+        best_effort,
     )
 
 
@@ -260,6 +264,9 @@ def _whole(limits: Mapping[str, int]) -> dict[str, int]:
 
 
 def _add(total: dict[str, int], amounts: Mapping[str, int]) -> None:
+    if not total:
+        total.update(amounts)
+        return
     for name, nanos in amounts.items():
         total[name] = total.get(name, 0) + nanos
 
@@ -270,11 +277,14 @@ def _raise(most: dict[str, int], amounts: Mapping[str, int]) -> None:
             most[name] = nanos
 
 
-def _counted(nanos_by_name: Mapping[str, int]) -> Mapping[str, int]:
+def _counted(
+    nanos_by_name: Mapping[str, int], known: Mapping[str, int] = NOTHING, counted: Mapping[str, int] = NOTHING
+) -> Mapping[str, int]:
+    """In the units of the scheduler; `counted` is what this gave for `known`, and most amounts are the same there."""
     return {
-        name: to_milli(nanos) if name == CPU else to_value(nanos)
+        name: counted[name] if known.get(name) == nanos else to_milli(nanos) if name == CPU else to_value(nanos)
         for name, nanos in nanos_by_name.items()
-        if nanos and is_counted_resource(name)
+        if nanos and (name in counted or is_counted_resource(name))
     }
 
 
