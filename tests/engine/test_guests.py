@@ -50,7 +50,7 @@ def test_pods_come_and_go_and_only_those_count_that_the_pod_has_to_yield_to():
     newcomer = parse_pod(make_pod("newcomer", priority=2))
     found = state.guests.promised(newcomer)
     expected = [sum(1 for i in range(200) if i % 3 == 2 and i % 4 == place) for place in range(4)]
-    cpu = found.amounts[state.table.resource("cpu")]
+    cpu = found.amounts[state.table.known_resource("cpu")]
     assert dict(
         zip([state.table.name(row) for row in found.rows.tolist()], (cpu // 1000).tolist(), strict=True)
     ) == dict(zip(NODES, expected, strict=True))

@@ -61,6 +61,7 @@ def test_a_pod_is_in_the_table_at_most_once():
 def test_a_resource_that_a_node_no_longer_has_is_gone_from_its_row():
     table = NodeTable()
     table.set_node(parse_node(make_node("n", extended={"example.com/gpu": 2})))
+    table.set_node(parse_node(make_node("other", extended={"example.com/gpu": 1})))
     index = table.resource_index["example.com/gpu"]
     assert table.allocatable[index, table.row("n")] == 2
     table.set_node(parse_node(make_node("n")))

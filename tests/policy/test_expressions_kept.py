@@ -258,6 +258,34 @@ def test_a_pipeline_that_has_decided_before_decides_as_a_new_one_does(condition,
             disturb(state, random, serial)
 
 
+@pytest.mark.parametrize("nodes_have_it", [True, False])
+def test_what_pods_use_is_read_whether_or_not_a_node_has_the_resource(nodes_have_it: bool) -> None:
+    state = State()
+    for name in ("a", "b"):
+        state.table.set_node(parse_node(make_node(name, extended={GPU: 1} if nodes_have_it else {})))
+    state.table.add_pod(parse_pod(make_pod("user", requests={GPU: "3"})), "b")
+    plugin = make_predicate(Predicate("busy", expression=f"node.used['{GPU}'] == 3"), {})
+    assert fitting(plugin, state) == ["b"]
+    state.table.remove_pod("pod-default-user")
+    assert fitting(plugin, state) == []
+
+
+def test_amounts_of_one_resource_are_not_taken_for_those_of_another() -> None:
+    """An expression that goes through all resources is remembered by their amounts, which have no names."""
+    state = State()
+    plugin = make_predicate(Predicate("named", expression="node.allocatable.exists(r, r.endsWith('/first'))"), {})
+    state.table.set_node(parse_node(make_node("a", extended={"example.com/first": 1})))
+    assert fitting(plugin, state) == ["a"]
+    state.table.set_node(parse_node(make_node("a", extended={"example.com/other": 1})))
+    assert fitting(plugin, state) == []
+
+
+def fitting(plugin: Plugin, state: State) -> list[str]:
+    rows = state.table.rows
+    fits = plugin.filter(Query(parse_pod(make_pod("asks")), state.table), state, rows).fits
+    return [state.table.name(row) for row, fit in enumerate(fits) if fit]
+
+
 def test_annotations_that_change_all_the_time_are_not_remembered_for_ever():
     state, rule, text = State(), predicate("node.annotations.size() > 0"), "x" * 4000
     pod = parse_pod(make_pod("asking"))

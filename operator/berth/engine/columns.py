@@ -4,10 +4,11 @@ None of these knows what a node is; the table tells them which row changed and w
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from berth.engine.verdict import BoolColumn, Int64Column
 from berth.model import Node, parse_int64
@@ -23,6 +24,55 @@ def grown(array: Int64Column, rows: int, fill: int = 0) -> Int64Column:
     wider = np.full((*array.shape[:-1], rows), fill, dtype=np.int64)
     wider[..., : array.shape[-1]] = array
     return wider
+
+
+class Stacked:
+    """Columns side by side, [columns, rows], that come and go in batches; `shown` is a view of those in use.
+
+    There is room for more than are in use, so that many batches cost as much as one; what was never written takes no
+    memory.
+    """
+
+    _LEAST_ROOM: Final = 8
+
+    def __init__(self, columns: int, rows: int, dtype: type[np.generic] = np.int64) -> None:
+        self._store: NDArray[Any] = np.zeros((max(columns, self._LEAST_ROOM), rows), dtype=dtype)
+        self.shown: NDArray[Any] = self._store[:columns]
+
+    def add(self, columns: int) -> None:
+        """Adds columns of zeros at the end."""
+        count = len(self.shown) + columns
+        if count > len(self._store):
+            self._move(max(count, 2 * len(self._store)), self.shown)
+        self.shown = self._store[:count]
+
+    def drop(self, holes: Sequence[int], movers: Sequence[int], left: int) -> None:
+        """The columns `movers` go where the `holes` are; then those from `left` on are given back."""
+        if holes:
+            self.shown[list(holes)] = self.shown[list(movers)]
+        if left < len(self._store) // 4 and len(self._store) > self._LEAST_ROOM:
+            self._move(max(2 * left, self._LEAST_ROOM), self.shown[:left])
+        else:
+            self.shown[left:] = 0
+        self.shown = self._store[:left]
+
+    def take(self, rows: NDArray[np.intp], length: int) -> None:
+        """Keeps these rows alone, in this order, with room for `length`."""
+        kept = self.shown[:, rows]
+        self._store = np.zeros((len(self._store), length), dtype=self._store.dtype)
+        self.shown = self._store[: len(kept)]
+        self.shown[:, : len(rows)] = kept
+
+    def widen(self, rows: int) -> None:
+        """Makes room for so many rows."""
+        before = self.shown
+        self._store = np.zeros((len(self._store), rows), dtype=before.dtype)
+        self.shown = self._store[: len(before)]
+        self.shown[:, : before.shape[1]] = before
+
+    def _move(self, room: int, kept: NDArray[Any]) -> None:
+        self._store = np.zeros((room, kept.shape[1]), dtype=kept.dtype)
+        self._store[: len(kept)] = kept
 
 
 class LazyColumns(Generic[K]):

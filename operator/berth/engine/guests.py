@@ -36,7 +36,8 @@ class Guests:
         self._row: Int64Column = np.full(_FIRST_SLOTS, -1, dtype=np.int64)
         self._priority: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
         self._has_volumes: BoolColumn = np.zeros(_FIRST_SLOTS, dtype=np.bool_)
-        self._usage: Amounts = np.zeros((0, _FIRST_SLOTS), dtype=np.int64)
+        self._usage: Amounts = np.zeros((len(table.used), _FIRST_SLOTS), dtype=np.int64)
+        self._numbered_by = table.numbering
         self._index = SlotIndex(self, namespace_labels)
         self._slot_of: dict[str, int] = {}
         self._nominated: dict[str, tuple[Pod, str]] = {}  # by UID: the pod, and the name of its node
@@ -50,15 +51,15 @@ class Guests:
 
     def add(self, pod: Pod, node_name: str) -> None:
         """The pod waits for the node."""
-        usage = {self._table.resource(name): amount for name, amount in pod.usage.items()} | {PODS: 1}
-        self._grow(max(usage) + 1)
+        if not self._free:
+            self._grow()
         slot = self._free.pop()
         self._slot_of[pod.uid], self._nominated[pod.uid] = slot, (pod, node_name)
         self._row[slot] = self._row_number(node_name)
         self._priority[slot] = pod.priority
         self._has_volumes[slot] = bool(pod.volumes)
-        for resource, amount in usage.items():
-            self._usage[resource, slot] = amount
+        if self._numbered_by == self._table.numbering:
+            self._use(pod, slot)
         self._index.add(pod, slot)
 
     def remove(self, uid: str) -> None:
@@ -85,9 +86,7 @@ class Guests:
             return None
         slots = slots[np.argsort(self._row[slots], kind="stable")]
         rows, begins = np.unique(self._row[slots], return_index=True)
-        amounts = np.zeros((self._table.used.shape[0], len(rows)), dtype=np.int64)
-        amounts[: len(self._usage)] = sums(self._usage.take(slots, axis=1), begins)
-        return Promised(rows.astype(np.intp), amounts)
+        return Promised(rows.astype(np.intp), sums(self._usage.take(slots, axis=1), begins))
 
     def beside(self, pod: Pod, rows: NDArray[np.intp]) -> Nominated | None:
         """Those that the pod has to yield to, on those of the rows that have any; None if none has.
@@ -110,6 +109,7 @@ class Guests:
     def _wanted(self, pod: Pod) -> BoolColumn:
         """bool[slots]: others of equal or higher priority, on known nodes."""
         self._place()
+        self._number()
         wanted = (self._row >= 0) & (self._priority >= pod.priority)
         if pod.uid in self._slot_of:
             wanted[self._slot_of[pod.uid]] = False
@@ -127,13 +127,26 @@ class Guests:
         row = self._table.row(node_name)
         return -1 if row is None else row
 
-    def _grow(self, resources: int) -> None:
-        """So that there is a slot, and a column for each of the resources."""
-        known, slots = self._usage.shape
-        if resources > known:
-            self._usage = np.concatenate([self._usage, np.zeros((resources - known, slots), dtype=np.int64)])
-        if not self._free:
-            self._row, self._priority = grown(self._row, 2 * slots, -1), grown(self._priority, 2 * slots)
-            self._has_volumes = np.concatenate([self._has_volumes, np.zeros(slots, dtype=np.bool_)])
-            self._usage = grown(self._usage, 2 * slots)
-            self._free = list(range(slots, 2 * slots))
+    def _number(self) -> None:
+        """By the numbers that the resources have now; one that no node has has none, and is promised nowhere."""
+        if self._numbered_by != self._table.numbering:
+            self._numbered_by = self._table.numbering
+            self._usage = np.zeros((len(self._table.used), len(self._row)), dtype=np.int64)
+            for uid, slot in self._slot_of.items():
+                self._use(self._nominated[uid][0], slot)
+
+    def _use(self, pod: Pod, slot: int) -> None:
+        numbers = self._table.resource_index
+        for name, amount in pod.usage.items():
+            number = numbers.get(name)
+            if number is not None:
+                self._usage[number, slot] = amount
+        self._usage[PODS, slot] = 1
+
+    def _grow(self) -> None:
+        """So that there is a slot."""
+        slots = len(self._row)
+        self._row, self._priority = grown(self._row, 2 * slots, -1), grown(self._priority, 2 * slots)
+        self._has_volumes = np.concatenate([self._has_volumes, np.zeros(slots, dtype=np.bool_)])
+        self._usage = grown(self._usage, 2 * slots)
+        self._free = list(range(slots, 2 * slots))

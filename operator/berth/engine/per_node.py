@@ -17,13 +17,12 @@ to say, what its answers hang on besides the pod's signature and its arguments:
 A view refuses to show what `reads` does not cover, so no answer is kept longer than it is right.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from berth.engine.columns import grown
 from berth.engine.events import ANY
@@ -83,24 +82,30 @@ class NodeView:
     @property
     def allocatable(self) -> Mapping[str, int]:
         self._need("allocatable", Reads.PODS, Reads.ANYTHING)
-        return Amounts(self._table, self._row, self._table.allocatable)
+        return Amounts(self._table, self._allocatable)
 
     @property
     def used(self) -> Mapping[str, int]:
         """What the pods on the node ask for; "pods" is their number."""
         self._need("used", Reads.PODS, Reads.ANYTHING)
-        return Amounts(self._table, self._row, self._table.used)
+        return Amounts(self._table, self._used)
 
     @property
     def free(self) -> Mapping[str, int]:
         """What is allocatable and not used; below zero where a node is overcommitted."""
         self._need("free", Reads.PODS, Reads.ANYTHING)
-        return Amounts(self._table, self._row, self._table.allocatable, self._table.used)
+        return Amounts(self._table, lambda name: self._allocatable(name) - self._used(name))
 
     @property
     def pods(self) -> tuple[Pod, ...]:
         self._need("pods", Reads.PODS, Reads.ANYTHING)
         return tuple(self._table.pods_on(self.name).values())
+
+    def _allocatable(self, name: str) -> int:
+        return self._node.allocatable.get(name, 0)
+
+    def _used(self, name: str) -> int:
+        return self._table.used_of(name, self._row)
 
     def _need(self, what: str, *covering: Reads) -> None:
         if self._reads not in covering:
@@ -111,22 +116,15 @@ class NodeView:
 
 
 class Amounts(Mapping[str, int]):
-    """By the name of the resource; 0 of one that the node does not have."""
+    """By the name of the resource; 0 of one that there is nothing of. It goes through those that any node has."""
 
-    __slots__ = ("_index", "_less", "_of", "_row")
+    __slots__ = ("_index", "_of")
 
-    def __init__(
-        self, table: NodeTable, row: int, of: NDArray[np.int64], less: NDArray[np.int64] | None = None
-    ) -> None:
-        """`of`, minus `less`: int64[resources, rows]."""
-        self._index, self._row, self._of, self._less = table.resource_index, row, of, less
+    def __init__(self, table: NodeTable, of: Callable[[str], int]) -> None:
+        self._index, self._of = table.resource_index, of
 
     def __getitem__(self, name: str) -> int:
-        index = self._index.get(name)
-        if index is None:
-            return 0
-        amount: int = self._of.item(index, self._row)
-        return amount if self._less is None else amount - self._less.item(index, self._row)
+        return self._of(name)
 
     def __contains__(self, name: object) -> bool:
         return bool(name) and name in self._index

@@ -3,20 +3,22 @@
 row        int64[slots]              the row of the table that the pod lies on, -1 for a free slot
 priority   int64[slots]
 started    int64[slots]              seconds, of status.startTime; the latest there is for a pod that has not begun
-usage      int64[resources, slots]   as in the table's `used`, so the sum over a row's pods is its column there
+usage      int64[resources, slots]   as in the table's `used`, so the sum over a row's pods is its column there; of
+                                     resources that have no column there, nothing
 
 Preemption is rare, and pods come one by one: they wait, and are written many at once, or when somebody looks.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.columns import grown
+from berth.engine.columns import Stacked, grown
+from berth.engine.resources import Renumbering
 from berth.engine.verdict import Int64Column
 from berth.model import Pod
 
@@ -31,7 +33,7 @@ class PodColumns:
         self._row: Int64Column = np.full(_FIRST_SLOTS, -1, dtype=np.int64)
         self._priority: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
         self._started: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
-        self._usage: NDArray[np.int64] = np.zeros((resources, _FIRST_SLOTS), dtype=np.int64)
+        self._usage = Stacked(resources, _FIRST_SLOTS)
         self.priorities: Counter[int] = Counter()  # how many pods have each
         self._records: list[Pod | None] = []
         self._slot_of: dict[str, int] = {}
@@ -70,7 +72,7 @@ class PodColumns:
     @property
     def usage(self) -> NDArray[np.int64]:
         self._write()
-        return self._usage
+        return self._usage.shown
 
     def record(self, slot: int) -> Pod:
         pod = self._records[slot]
@@ -99,10 +101,18 @@ class PodColumns:
         self._free = []
         self._row = grown(self._row[kept], room, -1)
         self._priority, self._started = grown(self._priority[kept], room), grown(self._started[kept], room)
-        self._usage = grown(self._usage[:, kept], room)
+        self._usage.take(kept, room)
 
-    def add_resource(self) -> None:
-        self._usage = np.concatenate([self._usage, np.zeros((1, self._usage.shape[1]), dtype=np.int64)])
+    def renumber(self, numbering: Renumbering, holders: Iterable[Pod]) -> None:
+        """Resources have other numbers; `holders` are the pods here that use any of those added."""
+        self._write()
+        self._usage.drop(numbering.holes, numbering.movers, numbering.left)
+        self._usage.add(len(numbering.added))
+        numbers = {name: number for number, name in enumerate(numbering.added, numbering.left)}
+        for pod in holders:
+            slot = self._slot_of[pod.uid]
+            for name in pod.usage.keys() & numbers.keys():
+                self._usage.shown[numbers[name], slot] = pod.usage[name]
 
     def __len__(self) -> int:
         return len(self._slot_of) + len(self._waiting)
@@ -113,11 +123,12 @@ class PodColumns:
             return
         arrived, self._waiting = list(self._waiting.values()), {}
         slots = [self._free.pop() if self._free else self._new_slot() for _ in arrived]
+        taken = self._usage.shown
         for slot, (pod, _, usage) in zip(slots, arrived, strict=True):
             self._records[slot] = pod
             self._slot_of[pod.uid] = slot
             for resource, amount in usage.items():
-                self._usage[resource, slot] = amount
+                taken[resource, slot] = amount
         self._row[slots] = [row for _, row, _ in arrived]
         self._priority[slots] = [pod.priority for pod, _, _ in arrived]
         self._started[slots] = [started(pod.start_time) for pod, _, _ in arrived]
@@ -127,7 +138,7 @@ class PodColumns:
         pod = self.record(slot)
         self._records[slot] = None
         self._row[slot] = -1
-        self._usage[:, slot] = 0
+        self._usage.shown[:, slot] = 0
         self._free.append(slot)
         return pod
 
@@ -137,7 +148,7 @@ class PodColumns:
         if slot >= len(self._row):
             self._row = grown(self._row, 2 * slot, -1)
             self._priority, self._started = grown(self._priority, 2 * slot), grown(self._started, 2 * slot)
-            self._usage = grown(self._usage, 2 * slot)
+            self._usage.widen(2 * slot)
         return slot
 
 

@@ -18,15 +18,17 @@ Invariants:
     known: pods may come before their node and stay after it.
  3. Only rows of known nodes are in `rows`; nothing else is ever judged.
  4. `static_version` moves whenever something about nodes changes that is not their pods or allocatable resources, and
-    when a resource gets its row.
+    whenever `numbering` does: when a resource gets a column, and when one is given back.
  5. `changes_since` knows every row whose pods or allocatable resources changed.
  6. Sums above MOST are shown as MOST (amounts.py); the true sums are kept beside, for when their pods leave.
  7. While `exact` holds, no amount in a row has ever reached EXACT: as floats they are exact, up to the hundredfold.
+ 8. A resource has a column while some node has any of it, and nodes have no more than so many (resources.py). What pods
+    take of others is in `used_of` alone.
 
 A table is written by one event loop and read by decisions that do not yield, so it needs neither lock nor snapshot.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -35,19 +37,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.amounts import MOST
-from berth.engine.columns import Interner, LazyColumns, Vocabulary, grown
+from berth.engine.columns import Interner, LazyColumns, Stacked, Vocabulary, grown
 from berth.engine.counts import NamespaceLabels, PodCounts
 from berth.engine.domains import DomainIndex, Domains
 from berth.engine.facts import Fact, NodeFacts, ReadFact
 from berth.engine.images import ImageIndex
 from berth.engine.pods import PodColumns
 from berth.engine.ports import PortIndex
+from berth.engine.resources import FIRST_RESOURCES, Renumbering, ResourceNumbers, SparseUsage
 from berth.engine.terms import CarriedTerms
 from berth.engine.verdict import Int64Column, Rows
 from berth.model import Node, Pod, Taint
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS, NOWHERE = range(5)
-_FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "")  # the last stands for what no node has
 EXACT = 2**46
 _FIRST_ROWS = 64
 _SPARE_VALUES = 64
@@ -85,6 +87,24 @@ class Cells(NamedTuple):
     nonzero_float: memoryview
 
 
+class _Stacks:
+    """The memory of the columns by resource, and of `nonzero`."""
+
+    def __init__(self, resources: int, rows: int) -> None:
+        self.allocatable, self.used, self.free = (Stacked(resources, rows) for _ in range(3))
+        self.allocatable_float, self.used_float = (Stacked(resources, rows, np.float64) for _ in range(2))
+        self.nonzero, self.nonzero_float = Stacked(2, rows), Stacked(2, rows, np.float64)
+
+    def renumber(self, numbering: Renumbering) -> None:
+        for stack in (self.allocatable, self.used, self.free, self.allocatable_float, self.used_float):
+            stack.drop(numbering.holes, numbering.movers, numbering.left)
+            stack.add(len(numbering.added))
+
+    def widen(self, rows: int) -> None:
+        for stack in vars(self).values():
+            stack.widen(rows)
+
+
 @dataclass(slots=True)
 class _Row:
     """What a row holds that is not a column."""
@@ -98,13 +118,13 @@ class NodeTable:
     def __init__(
         self, namespace_labels: NamespaceLabels = lambda name: None, volumes: PodWatcher | None = None
     ) -> None:
-        self.resource_index: dict[str, int] = {name: index for index, name in enumerate(_FIRST_RESOURCES)}
-        self.allocatable = np.zeros((len(_FIRST_RESOURCES), _FIRST_ROWS), dtype=np.int64)
-        self.used = np.zeros_like(self.allocatable)
-        self.free = np.zeros_like(self.allocatable)
-        self.nonzero = np.zeros((2, _FIRST_ROWS), dtype=np.int64)
+        self._numbers = ResourceNumbers()
+        self.resource_index: Mapping[str, int] = self._numbers.index
+        self.numbering = 0
+        self._sparse = SparseUsage()
+        self._stacks = _Stacks(len(FIRST_RESOURCES), _FIRST_ROWS)
         self._beyond: dict[tuple[str, int, int], int] = {}  # the sums that are more than their columns show
-        self._copy_columns()
+        self._show_columns()
         self.exact = True
         self.taint_sets = np.zeros(_FIRST_ROWS, dtype=np.int64)
         self.unschedulable = np.zeros(_FIRST_ROWS, dtype=np.bool_)
@@ -112,7 +132,7 @@ class NodeTable:
         self.ports = PortIndex()
         self.counts = PodCounts(self, namespace_labels)
         self.terms = CarriedTerms(self, namespace_labels)
-        self.pods = PodColumns(len(_FIRST_RESOURCES))
+        self.pods = PodColumns(len(FIRST_RESOURCES))
         self.tried: list[tuple[Pod, int, int]] = []  # pod, row, and whether it came (1) or went (-1)
         self._trials = 0
         self._volumes = volumes
@@ -149,7 +169,7 @@ class NodeTable:
             self._known_rows.add(row)
             self._forget_row_order()
         if before is None or before.allocatable != node.allocatable:
-            self._set_allocatable(row, node)
+            self._set_allocatable(row, {} if before is None else before.allocatable, node.allocatable)
         self._set_static(row, before, node)
         if self._facts.set_row(row, node):
             self.static_version += 1
@@ -163,10 +183,7 @@ class NodeTable:
         self.images.replace(row, node.images, {})
         self._known_rows.discard(row)
         self._forget_row_order()
-        self.allocatable[:, row] = self.floats.allocatable[:, row] = 0
-        self.free[:, row] = -self.used[:, row]
-        self._everywhere.clear()
-        self._note(row)
+        self._set_allocatable(row, node.allocatable, {})
         self._taints.release(int(self.taint_sets[row]))
         self.taint_sets[row] = 0
         self.unschedulable[row] = False
@@ -209,8 +226,10 @@ class NodeTable:
             self._account(pod, row, -1)
             if self._trials:
                 self.tried.append((pod, row, -1))
-            elif self.pods.are_mostly_gone:
-                self.compact()
+            else:
+                self._sparse.trim()
+                if self.pods.are_mostly_gone:
+                    self.compact()
             self._release_if_empty(row)
 
     @contextmanager
@@ -272,7 +291,7 @@ class NodeTable:
     @property
     def capacity(self) -> int:
         """How many rows the columns have room for."""
-        return self.allocatable.shape[1]
+        return len(self.taint_sets)
 
     @property
     def span(self) -> int:
@@ -287,22 +306,11 @@ class NodeTable:
     def name(self, row: int) -> str:
         return self._slot(row).name
 
-    def resource(self, name: str) -> int:
-        """The index of a resource's row in `allocatable` and `used`, made on first use."""
-        index = self.resource_index.get(name)
-        if index is None:
-            index = self.resource_index[name] = len(self.resource_index)
-            room = np.zeros((1, self.capacity), dtype=np.int64)
-            self.allocatable = np.concatenate([self.allocatable, room])
-            self.used = np.concatenate([self.used, room])
-            self.free = np.concatenate([self.free, room])
-            self._copy_columns()
-            self.pods.add_resource()
-            self.static_version += 1
-        return index
-
     def known_resource(self, name: str) -> int:
-        """The same for what is only asked for: NOWHERE where no node has any and no placed pod takes any."""
+        """The number of a resource's column in `allocatable` and `used`: NOWHERE where no node has any.
+
+        Right until `numbering` moves, which never happens during a decision.
+        """
         return self.resource_index.get(name, NOWHERE)
 
     @property
@@ -317,6 +325,27 @@ class NodeTable:
         if beyond is None:
             return self.cells.free[resource, row]
         return self.cells.allocatable[resource, row] - beyond
+
+    def used_of(self, name: str, row: int) -> int:
+        """What the pods on the row take of a resource, whether or not it has a column."""
+        index = self.resource_index.get(name)
+        return self._sparse.of(name).get(row, 0) if index is None else self.used.item(index, row)
+
+    def used_column(self, name: str) -> Int64Column:
+        """int64[all rows]: the same as a column, to be read."""
+        index = self.resource_index.get(name)
+        if index is not None:
+            column: Int64Column = self.used[index]
+            return column
+        column = np.zeros(self.capacity, dtype=np.int64)
+        for row, total in self._sparse.of(name).items():
+            column[row] = min(total, MOST)
+        return column
+
+    @property
+    def resources_left_out(self) -> int:
+        """How many resources of nodes have no column, as others came first: they count as if no node had them."""
+        return len(self._numbers.left_out)
 
     def is_everywhere(self, resource: int) -> bool:
         """Whether every known node has some of the resource of this number."""
@@ -377,6 +406,8 @@ class NodeTable:
             "pods": len(self._row_of_pod),
             "slots": len(self._slots),
             "resources": len(self.resource_index),
+            "resources_without_column": len(self._sparse),
+            "resources_left_out": self.resources_left_out,
             "label_columns": len(self._labels),
             "images": len(self.images),
             "taint_sets": len(self._taints),
@@ -413,10 +444,9 @@ class NodeTable:
         return len(self._slots) - 1
 
     def _grow(self, rows: int) -> None:
-        self.allocatable, self.used = grown(self.allocatable, rows), grown(self.used, rows)
-        self.free = grown(self.free, rows)
-        self.nonzero, self.taint_sets = grown(self.nonzero, rows), grown(self.taint_sets, rows)
-        self._copy_columns()
+        self._stacks.widen(rows)
+        self._show_columns()
+        self.taint_sets = grown(self.taint_sets, rows)
         self.unschedulable = np.concatenate([self.unschedulable, np.zeros(rows - len(self.unschedulable), np.bool_)])
         self._labels.grow(rows)
         self._facts.grow(rows)
@@ -438,20 +468,83 @@ class NodeTable:
     def _forget_row_order(self) -> None:
         self._rows = self._sorted_names = self._rows_by_name = self._name_order = None
 
-    def _set_allocatable(self, row: int, node: Node) -> None:
-        amounts = [(self.resource(name), amount) for name, amount in node.allocatable.items()]
+    def _set_allocatable(self, row: int, before: Mapping[str, int], amounts: Mapping[str, int]) -> None:
+        numbering = self._numbers.replace(before, amounts)
+        if numbering is not None:
+            self._renumber(numbering)
         self._everywhere.clear()
         self.allocatable[:, row] = 0
-        for index, amount in amounts:
-            self.allocatable[index, row] = amount
-            self.exact &= amount < EXACT
+        for name, amount in amounts.items():
+            self._set_amount(name, row, amount)
         self.floats.allocatable[:, row] = self.allocatable[:, row]
         self.free[:, row] = self.allocatable[:, row] - self.used[:, row]
         self._note(row)
 
-    def _copy_columns(self) -> None:
-        """The columns are others than before: so are their copies as floats, and their cells."""
-        self.floats = Floats(*(column.astype(np.float64) for column in (self.allocatable, self.used, self.nonzero)))
+    def _set_amount(self, name: str, row: int, amount: int) -> None:
+        index = self.resource_index.get(name)
+        if index is not None:
+            self.allocatable[index, row] = amount
+            self.exact &= amount < EXACT
+
+    def _renumber(self, numbering: Renumbering) -> None:
+        """Columns are given back and added: what pods use goes to `_sparse` with those, and comes from there."""
+        for name, index in numbering.dropped.items():
+            self._sparse.put(name, self._sums(index))
+        self._move_beyond(numbering)
+        self._stacks.renumber(numbering)
+        self._show_columns()
+        holding: set[int] = set()
+        for index, name in enumerate(numbering.added, numbering.left):
+            holding |= self._fill(index, self._sparse.take(name))
+        self._sparse.trim()
+        self.pods.renumber(numbering, (pod for row in holding for pod in self._slot(row).pods.values()))
+        self._fill_allocatable(set(numbering.late))
+        self._everywhere.clear()
+        self._derived.clear()
+        self.numbering += 1
+        self.static_version += 1
+
+    def _sums(self, index: int) -> dict[int, int]:
+        """What pods use of the resource of this number, by row, however much."""
+        rows = np.flatnonzero(self.used[index])
+        sums = dict(zip(rows.tolist(), self.used[index, rows].tolist(), strict=True))
+        return {row: self._beyond.get(("used", index, row), total) for row, total in sums.items()} if sums else sums
+
+    def _move_beyond(self, numbering: Renumbering) -> None:
+        if not self._beyond or not numbering.dropped:
+            return
+        gone, now = set(numbering.dropped.values()), dict(zip(numbering.movers, numbering.holes, strict=True))
+        self._beyond = {
+            (column, now.get(index, index) if column == "used" else index, row): total
+            for (column, index, row), total in self._beyond.items()
+            if column != "used" or index not in gone
+        }
+
+    def _fill(self, index: int, sums: Mapping[int, int]) -> set[int]:
+        """Writes into a new column what the pods on each row use; the rows are returned."""
+        for row, total in sums.items():
+            at, shown = (index, row), self._confine("used", index, row, total, 0)
+            self.used[at] = self.floats.used[at] = shown
+            self.free[at] = -shown
+        return set(sums)
+
+    def _fill_allocatable(self, names: Set[str]) -> None:
+        """What nodes have of resources for which there was no column when they came."""
+        for row, node in self._numbered_nodes() if names else ():
+            for name in node.allocatable.keys() & names:
+                at = self.resource_index[name], row
+                self._set_amount(name, row, node.allocatable[name])
+                self.floats.allocatable[at] = self.allocatable[at]
+                self.free[at] = self.allocatable[at] - self.used[at]
+
+    def _show_columns(self) -> None:
+        """The columns lie elsewhere than before, or are others."""
+        stacks = self._stacks
+        self.allocatable: NDArray[np.int64] = stacks.allocatable.shown
+        self.used: NDArray[np.int64] = stacks.used.shown
+        self.free: NDArray[np.int64] = stacks.free.shown
+        self.nonzero: NDArray[np.int64] = stacks.nonzero.shown
+        self.floats = Floats(stacks.allocatable_float.shown, stacks.used_float.shown, stacks.nonzero_float.shown)
         columns = (self.allocatable, self.used, self.free, self.nonzero, self.floats.used, self.floats.nonzero)
         self.cells = Cells(*(column.data for column in columns))
 
@@ -475,7 +568,11 @@ class NodeTable:
     def _account(self, pod: Pod, row: int, sign: int) -> None:
         usage, numbers = {PODS: 1}, self.resource_index
         for name, amount in pod.usage.items():
-            usage[numbers[name] if name in numbers else self.resource(name)] = amount
+            number = numbers.get(name)
+            if number is not None:
+                usage[number] = amount
+        if len(usage) <= len(pod.usage):
+            self._sparse.move(pod.usage, numbers, row, sign)
         allocatable, used, free, nonzero, used_float, nonzero_float = self.cells
         beyond = self._beyond
         for index, amount in usage.items():

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from berth.engine.resources import MOST_RESOURCES
 from berth.engine.state import State
 from berth.model import KINDS, InvalidObject, Node, Pod, Record, parse, salvage_pod
 from berth.scheduler.changes import UNCHANGED, Changes, node_change, object_change, same_but_for_version
@@ -52,6 +53,7 @@ class Cache:
         self._invalid: dict[tuple[str, str], InvalidObject] = {}
         self._unreadable: dict[str, Unreadable] = {}
         self._old_news = 0
+        self._left_out = 0  # resources of nodes
         self.unreadable: Mapping[str, Unreadable] = MappingProxyType(self._unreadable)
         self.invalid: Mapping[tuple[str, str], InvalidObject] = MappingProxyType(self._invalid)
 
@@ -170,7 +172,20 @@ class Cache:
         changes = node_change(old, node)
         if changes or old is None or old.allocatable != node.allocatable:
             self.state.table.set_node(node)
+            self._note_left_out(node.name)
         return changes
+
+    def _note_left_out(self, name: str) -> None:
+        """Said once, until all resources are counted again: every node may have some of those that are not."""
+        left_out = self.state.table.resources_left_out
+        if left_out and not self._left_out:
+            logger.warning(
+                "Node %s: the nodes have more than %d different resources; %d are not counted, as if no node had them",
+                name,
+                MOST_RESOURCES,
+                left_out,
+            )
+        self._left_out = left_out
 
     def _note_invalid(self, kind: str, key: str, problem: InvalidObject) -> None:
         if str(self._invalid.get((kind, key))) != str(problem):  # a relist repeats it, the log need not

@@ -14,6 +14,7 @@ but names, amounts and states: no annotations, no environment, no commands.
 import logging
 from collections.abc import Callable, Iterable, Iterator
 
+from berth.engine.resources import FIRST_RESOURCES
 from berth.engine.table import NodeTable
 from berth.model import Node, Pod
 from berth.scheduler.cache import Cache
@@ -84,13 +85,14 @@ def _node_lines(cache: Cache, table: NodeTable, name: str) -> Iterator[str]:
     if node is None or row is None:
         yield f"Node {name}: is not known, {len(pods)} pods are bound to it"
     else:
-        yield from _wrapped(f"Node {name}", (*_amounts(table, row), *_marks(node)))
+        yield from _wrapped(f"Node {name}", (*_amounts(table, node, row, pods), *_marks(node)))
     yield from _wrapped(f"Node {name} runs", (_pod(pod) + " (assumed)" * (pod.uid in assumed) for pod in pods))
 
 
-def _amounts(table: NodeTable, row: int) -> Iterator[str]:
-    for name, index in table.resource_index.items():
-        used, there = int(table.used[index, row]), int(table.allocatable[index, row])
+def _amounts(table: NodeTable, node: Node, row: int, pods: Iterable[Pod]) -> Iterator[str]:
+    """Of what the node has or its pods use, which may be far less than what the nodes have altogether."""
+    for name in dict.fromkeys((*FIRST_RESOURCES, *node.allocatable, *(name for pod in pods for name in pod.usage))):
+        used, there = table.used_of(name, row), node.allocatable.get(name, 0)
         if name and (used or there):
             yield f"{name} {_amount(name, used)} of {_amount(name, there)}"
 

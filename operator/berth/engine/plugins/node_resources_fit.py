@@ -8,10 +8,9 @@ Arguments: ignoredResources, ignoredResourceGroups (extended resources that the 
 scoringStrategy (type, resources, requestedToCapacityRatio).
 """
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import compress
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import chain, compress
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from berth.engine.nominated import Nominated
 from berth.engine.plugin import NOTHING_ELSE, BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.strategies import parse_strategy
-from berth.engine.table import PODS, NodeTable
+from berth.engine.table import NOWHERE, PODS, NodeTable
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, row_count
 from berth.model import Node, Pod, is_extended_resource
 
@@ -66,29 +65,32 @@ class NodeResourcesFit(Plugin):
         """The verdicts with so much free on these rows, by the number of the resource."""
         wanted = self._wanted(query)
         short, refused = [], None
-        for index, amount, _ in wanted:
+        for index, amount, _ in wanted.somewhere:
             lacking = free(index) < amount
             short.append(lacking)
             refused = lacking if refused is None else refused | lacking
         codes = np.asarray(refused).astype(np.int8)
-        if codes.any():
-            for index, amount, _ in wanted[1:]:
+        if wanted.nowhere:
+            codes[:] = Code.UNRESOLVABLE
+            short.append(np.ones(len(codes), dtype=np.bool_))
+        elif codes.any():
+            for index, amount, _ in wanted.somewhere[1:]:
                 codes[amount > table.allocatable[index, rows]] = Code.UNRESOLVABLE
-        return _explained(codes, short, wanted)
+        return _explained(codes, short, wanted.reasons)
 
     def fits_row(self, query: Query, state: State, row: int) -> bool:
-        free = state.table.cells.free
-        for index, amount, _ in self._wanted(query):  # noqa: SIM110 - of every repeat; a generator takes twice the time
+        free, wanted = state.table.cells.free, self._wanted(query)
+        for index, amount, _ in wanted.somewhere:  # of every repeat; a generator takes twice the time
             if amount > free[index, row]:
                 return False
-        return True
+        return not wanted.nowhere
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
         old, new = change.old, change.new
         if isinstance(old, Node) and isinstance(new, Node):
-            grown = (new.allocatable.get(name, 0) > old.allocatable.get(name, 0) for _, _, name in self._wanted(query))
+            grown = (new.allocatable.get(name, 0) > old.allocatable.get(name, 0) for name in self._wanted(query).names)
         elif isinstance(old, Pod) and isinstance(new, Pod):
-            grown = (new.usage.get(name, 0) < old.usage.get(name, 0) for _, _, name in self._wanted(query))
+            grown = (new.usage.get(name, 0) < old.usage.get(name, 0) for name in self._wanted(query).names)
         else:
             return fits_there(self, query, state, change)
         return any(grown) and fits_there(self, query, state, change)
@@ -97,11 +99,10 @@ class NodeResourcesFit(Plugin):
         return tuple(sorted(pod.requests.items())), pod.priority, pod.preemption_policy
 
     def fits_without(self, query: Query, state: State, row: int, pods: Sequence[Pod]) -> bool:
-        free = state.table.exactly_free
-        gone = Counter[str]({"pods": len(pods)})
-        for pod in pods:
-            gone.update(pod.usage)
-        return all(amount <= free(index, row) + gone[name] for index, amount, name in self._wanted(query))
+        free, wanted = state.table.exactly_free, self._wanted(query)
+        if wanted.nowhere:
+            return False
+        return all(amount <= free(index, row) + _taken(name, pods) for index, amount, name in wanted.somewhere)
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         resources = loads(state.table, rows, self._counted(query, state), with_defaults=True)
@@ -110,12 +111,15 @@ class NodeResourcesFit(Plugin):
     def score_row(self, query: Query, state: State, row: int) -> int:
         return self._strategy.single(state.table, row, self._counted(query, state))
 
-    def _wanted(self, query: Query) -> list[tuple[int, int, str]]:
+    def _wanted(self, query: Query) -> "_Wanted":
         """What the filter looks at: a place for the pod, and what it asks for."""
-        wanted: list[tuple[int, int, str]] | None = query.plan.get(self._wanted_plan)
+        wanted: _Wanted | None = query.plan.get(self._wanted_plan)
         if wanted is None:
-            asked = (want for want in query.requests if not self._ignores(want[2]))
-            wanted = query.plan[self._wanted_plan] = [(PODS, 1, "pods"), *asked]
+            asked = [want for want in query.requests if not self._ignores(want[2])]
+            wanted = query.plan[self._wanted_plan] = _Wanted(
+                [(PODS, 1, "pods"), *(want for want in asked if want[0] != NOWHERE)],
+                tuple(name for index, _, name in asked if index == NOWHERE),
+            )
         return wanted
 
     def _counted(self, query: Query, state: State) -> tuple[Counted, ...]:
@@ -127,29 +131,52 @@ class NodeResourcesFit(Plugin):
         return resources
 
     def _ignores(self, name: str) -> bool:
-        if not is_extended_resource(name):
+        if name not in self._ignored and name.split("/")[0] not in self._ignored_groups:
             return False
-        return name in self._ignored or name.split("/")[0] in self._ignored_groups
+        return is_extended_resource(name)
 
 
-def _explained(codes: NDArray[np.int8], short: list[BoolColumn], wanted: Sequence[tuple[int, int, str]]) -> Verdicts:
-    """With a bit for each resource as the cause; beyond 63 resources, the number of the combination."""
+class _Wanted(NamedTuple):
+    """What the filter looks at, by whether any node has it: number, amount and name; the name alone.
+
+    A tenant may ask for thousands of resources that no node has: they are short on every node, and take one column.
+    """
+
+    somewhere: list[tuple[int, int, str]]
+    nowhere: tuple[str, ...]
+
+    @property
+    def names(self) -> Iterator[str]:
+        yield from (name for _, _, name in self.somewhere)
+        yield from self.nowhere
+
+    def reasons(self) -> Iterator[tuple[str, ...]]:
+        """Those for each column of what is short."""
+        yield (TOO_MANY_PODS,)
+        yield from ((f"Insufficient {name}",) for _, _, name in self.somewhere[1:])
+        yield tuple(f"Insufficient {name}" for name in self.nowhere)
+
+
+def _explained(
+    codes: NDArray[np.int8], short: list[BoolColumn], reasons: Callable[[], Iterator[tuple[str, ...]]]
+) -> Verdicts:
+    """With a bit for each column of what is short as the cause; beyond 63 columns, the number of the combination."""
     if len(short) < 64:
         return Verdicts(
             codes,
             lambda: (np.int64(1) << np.arange(len(short), dtype=np.int64)) @ np.array(short, dtype=np.int64),
-            lambda cause: tuple(_reason(want) for bit, want in enumerate(wanted) if cause >> bit & 1),
+            lambda cause: tuple(chain(*(said for bit, said in enumerate(reasons()) if cause >> bit & 1))),
         )
     combinations, numbers = np.unique(np.array(short), axis=1, return_inverse=True)
     return Verdicts(
         codes,
         numbers.astype(np.int64),
-        lambda cause: tuple(map(_reason, compress(wanted, combinations[:, cause].tolist()))),
+        lambda cause: tuple(chain(*compress(reasons(), combinations[:, cause].tolist()))),
     )
 
 
-def _reason(wanted: tuple[int, int, str]) -> str:
-    return TOO_MANY_PODS if wanted[0] == PODS else f"Insufficient {wanted[2]}"
+def _taken(name: str, pods: Sequence[Pod]) -> int:
+    return len(pods) if name == "pods" else sum(pod.usage.get(name, 0) for pod in pods)
 
 
 def _names(args: Mapping[str, Any], field: str) -> frozenset[str]:

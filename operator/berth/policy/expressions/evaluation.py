@@ -129,7 +129,11 @@ class Evaluation:
     def _grouped(self, table: NodeTable) -> Groups:
         groups = self._groups
         if groups is None or not groups.is_of(table):
-            groups = self._groups = Groups(table, self._parts, self._program.reads)
+            before, groups = groups, Groups(table, self._parts, self._program.reads)
+            if before is not None and before.resource_names != groups.resource_names:
+                self._remembered.clear()  # the amounts that inputs are remembered by are of other resources now
+                self._count = 0
+            self._groups = groups
             self._columns.clear()
             self._budgets.clear()
         return groups

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from berth.engine.table import NodeTable
+from berth.engine.table import MOST, NodeTable
 from berth.engine.verdict import Int64Column, Rows, row_numbers
 from berth.model import Node
 from berth.policy.expressions.fields import ALLOCATABLE, FIELDS, RESOURCES, USED, Kind, pairs, records
@@ -66,14 +66,14 @@ class Amount:
     asks: bool
 
     def column(self, table: NodeTable, rows: Rows) -> Int64Column:
-        allocatable, used = table.allocatable[self.index, rows], table.used[self.index, rows]
+        allocatable, used = table.allocatable[self.index, rows], table.used_column(self.resource)[rows]
         amounts = {ALLOCATABLE: allocatable, USED: used}.get(self.field)
         amounts = allocatable - used if amounts is None else amounts
         there = used if self.field == USED else allocatable
         return np.where(there > 0, amounts, ABSENT) if self.asks else amounts
 
     def of_row(self, table: NodeTable, row: int) -> int:
-        allocatable, used = table.allocatable.item(self.index, row), table.used.item(self.index, row)
+        allocatable, used = table.allocatable.item(self.index, row), min(table.used_of(self.resource, row), MOST)
         if self.asks and (used if self.field == USED else allocatable) <= 0:
             return ABSENT
         if self.field == ALLOCATABLE:
@@ -88,6 +88,7 @@ class Groups:
         self.table, self.version, self.capacity = table, table.static_version, table.capacity
         self.parts = parts
         self.amounts = tuple(_amounts(table, reads))
+        self.resource_names = tuple(amount.resource for amount in self.amounts)
         self.sized = [place for place, part in enumerate(parts) if _has_size(part)]
         self._resource_sizes = tuple(Counter(amount.field for amount in self.amounts).items())
         rows = row_numbers(table.rows)
