@@ -28,7 +28,9 @@ def picture(
         amounts = {
             r: (int(table.allocatable[i, row]), int(table.used[i, row])) for r, i in table.resource_index.items()
         }
+        used = {name for pod in table.pods_on(node.name).values() for name in pod.usage}
         said[node.name] = {
+            "used": {name: table.used_of(name, row) for name in sorted(used)},
             "resources": {resource: pair for resource, pair in amounts.items() if any(pair)},
             "nonzero": table.nonzero[:, row].tolist(),
             "taints": table.taints_of[int(table.taint_sets[row])],

@@ -12,6 +12,7 @@ from berth.model import NodeSelectorTerm, Requirement, parse_node, parse_pod
 from support.builders import make_node, make_pod
 
 NAMES = [f"n{i}" for i in range(90)]  # more than the first columns hold
+RESOURCES = [f"example.com/r{number}" for number in range(6)]
 LABELS = ["a", "b", "1", "7", "-3", "x"]
 
 
@@ -137,10 +138,10 @@ class TableMachine(RuleBasedStateMachine):
         disk=st.none() | st.sampled_from(LABELS),
         taint=st.booleans(),
         image=st.none() | st.integers(0, 99),
-        gpu=st.integers(0, 2),
+        extended=st.dictionaries(st.sampled_from(RESOURCES), st.integers(0, 2), max_size=3),
         cordoned=st.booleans(),
     )
-    def set_node(self, name, cpu, disk, taint, image, gpu, cordoned):
+    def set_node(self, name, cpu, disk, taint, image, extended, cordoned):
         self.nodes[name] = parse_node(
             make_node(
                 name,
@@ -148,7 +149,7 @@ class TableMachine(RuleBasedStateMachine):
                 labels={"disk": disk} if disk else {},
                 taints=[("k", "v", "NoSchedule")] if taint else [],
                 images={"app:1": image} if image is not None else None,
-                extended={"example.com/gpu": gpu} if gpu else None,
+                extended=extended,
                 unschedulable=cordoned,
             )
         )
@@ -164,13 +165,13 @@ class TableMachine(RuleBasedStateMachine):
         name=st.sampled_from(NAMES),
         cpu=st.integers(0, 900),
         port=st.booleans(),
-        gpu=st.booleans(),
+        extended=st.sets(st.sampled_from(RESOURCES), max_size=3),
     )
-    def add_pod(self, number, name, cpu, port, gpu):
+    def add_pod(self, number, name, cpu, port, extended):
         pod = parse_pod(
             make_pod(
                 f"p{number}",
-                requests={"cpu": f"{cpu}m", **({"example.com/gpu": "1"} if gpu else {})},
+                requests={"cpu": f"{cpu}m", **dict.fromkeys(extended, "1")},
                 ports=[{"containerPort": 80, "hostPort": 80 + number % 2}] if port else [],
             )
         )
@@ -204,8 +205,10 @@ class TableMachine(RuleBasedStateMachine):
             resources = {
                 n: (int(table.allocatable[i, row]), int(table.used[i, row])) for n, i in table.resource_index.items()
             }
+            assert all(used == table.used_of(name, int(row)) for name, (_, used) in resources.items())
             by_name[table.name(int(row))] = (
                 {name: amounts for name, amounts in resources.items() if any(amounts)},
+                [table.used_of(name, int(row)) for name in RESOURCES],
                 table.nonzero[:, row].tolist(),
                 table.taints_of[table.taint_sets[row]],
                 bool(table.unschedulable[row]),

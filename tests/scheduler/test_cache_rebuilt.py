@@ -30,6 +30,7 @@ def picture(cache: Cache) -> dict[str, Any]:
                 amounts = int(table.allocatable[index, row]), int(table.used[index, row])
                 if any(amounts):
                     picture[name][resource] = amounts
+            picture[name]["used"] = [table.used_of(f"example.com/{short}", row) for short in ("gpu", "fpga")]
             picture[name]["nonzero"] = table.nonzero[:, row].tolist()
             picture[name]["unschedulable"] = bool(table.unschedulable[row])
             picture[name]["taints"] = table.taints_of[int(table.taint_sets[row])]
@@ -59,7 +60,7 @@ class History:
             name,
             cpu=self.draw(st.sampled_from(["1", "4", "nonsense"])),
             unschedulable=self.draw(st.booleans()),
-            extended=self.draw(st.sampled_from([{}, {"example.com/gpu": "2"}])),
+            extended=self.draw(st.sampled_from([{}, {"example.com/gpu": "2"}, {"example.com/fpga": "1"}])),
         )
         node["metadata"]["uid"] = self.uid("Node", name)
         self.cluster.write("Node", node)
@@ -73,7 +74,10 @@ class History:
         pod = make_pod(
             name,
             node=node,
-            cpu=self.draw(st.sampled_from(["100m", "1"])),
+            requests={
+                "cpu": self.draw(st.sampled_from(["100m", "1"])),
+                **self.draw(st.sampled_from([{}, {"example.com/gpu": "1"}, {"example.com/fpga": "1"}])),
+            },
             labels=self.draw(st.sampled_from([{}, {"app": "web"}])),
             phase=self.draw(st.sampled_from(["Pending", "Running", "Running", "Failed"])),
             uid=self.uid("Pod", key),
