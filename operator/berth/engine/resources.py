@@ -49,7 +49,7 @@ class ResourceNumbers:
         dropped = {name: self.index[name] for name in gone if name in self.index}
         waiting = len(self.left_out)
         self.left_out.update(dict.fromkeys(came))
-        room = max(MOST_RESOURCES - len(self.index) + len(dropped), 0)
+        room = max(MOST_RESOURCES + 1 - len(self.index) + len(dropped), 0)  # one stands for what no node has
         added = tuple(name for name, _ in zip(self.left_out, range(room), strict=False))
         return self._renumber(dropped, added, added[:waiting]) if dropped or added else None
 
