@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from berth.engine.table import MOST, NodeTable
+from berth.engine.amounts import MOST
+from berth.engine.table import NodeTable
 from berth.engine.verdict import Int64Column, Rows, row_numbers
 from berth.model import Node
 from berth.policy.expressions.fields import ALLOCATABLE, FIELDS, RESOURCES, USED, Kind, pairs, records
