@@ -11,7 +11,7 @@ from berth.scheduler.change_log import MOST_KEPT, ChangeLog
 from berth.scheduler.faults import Faults
 from berth.scheduler.heap import Order
 from berth.scheduler.hints import Hints
-from berth.scheduler.queue import MOST_JUDGED, Part, QueuedPod
+from berth.scheduler.queue import Part, QueuedPod
 from scheduler.outspoken import Outspoken, known_change
 from scheduler.virtual_clock import VirtualClock
 from support.builders import make_pod

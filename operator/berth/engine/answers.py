@@ -244,4 +244,5 @@ CHECKS: Mapping[str, Check] = {
     "take_failures": _failures,
     "hint": _flag,
     "hint_key": _hashable,
+    "admits": _flag,
 }

@@ -10,6 +10,7 @@ nothing that it is given, and answers alike when asked alike. It never raises fo
     score(query, state, rows)       a number for each row, any scale
     normalize(scores)               the same on 0..100, over the feasible nodes
     hint(query, state, change)      may the change have made it let a pod onto a node that it refused before?
+    admits(query, state, node)      False: it refuses the pod on this node, whichever pods leave it
 
 What its answers hang on decides how long they are kept:
 
@@ -27,6 +28,8 @@ What its answers hang on decides how long they are kept:
     reads_pods    pods that come to a node or leave it can change the verdict on it; where it is node_local, pods that
                   leave never make it refuse a node that it let the pod onto
     watched       the nodes with pods on them that can change the verdict on them, where the plugin knows
+    local_events  the events of `wakes_on` by which a pod or a node changes its verdict on that one node only, so that
+                  such a change helps nobody whom another plugin still keeps away from there
 
 What it may do about a pod after the decision, until it is bound, is another contract (stages.py).
 
@@ -45,7 +48,7 @@ from berth.engine.nominated import Nominated
 from berth.engine.state import State
 from berth.engine.table import NodeTable
 from berth.engine.verdict import PROCEED, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts
-from berth.model import Pod
+from berth.model import Node, Pod
 
 MAX_SCORE = 100
 NOTHING_ELSE: Final[Hashable] = object()
@@ -94,6 +97,7 @@ class Plugin:
     node_local: ClassVar[bool] = True
     reads_pods: ClassVar[bool] = False
     wakes_on: frozenset[Event] = frozenset()
+    local_events: frozenset[Event] = frozenset()
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         """Reads the arguments, or raises BadArgument."""
@@ -166,6 +170,24 @@ class Plugin:
         key = self.static_key(pod)
         whole = pod.signature if key is None else key
         return (whole, pod.priority, pod.preemption_policy) if self.reads_pods else whole
+
+    def admits(self, query: Query, state: State, node: Node) -> bool:
+        """False: the plugin refuses the pod on this node as it is now, and pods that leave the node do not change that.
+
+        For a look at one node that costs next to nothing; True where that is not known.
+        """
+        return True
+
+    def named_nodes(self, pod: Pod) -> frozenset[str] | None:
+        """The only nodes that `admits` can be True for, by name; None: any node may be."""
+        return None
+
+    def needed_resources(self, pod: Pod) -> Mapping[str, int] | None:
+        """By resource, what a node must have free, once weaker pods have left it, for the plugin to let the pod on it.
+
+        None: it looks at no resources.
+        """
+        return None
 
     def fits_without(self, query: Query, state: State, row: int, pods: Sequence[Pod]) -> bool:
         """Whether it may let the pod onto the row, where it refuses it, once these pods are gone from there."""

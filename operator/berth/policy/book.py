@@ -9,7 +9,8 @@
                           load what is based on it, if its last good generation is another one now
                              ▼
                           settle: a desk for each schedulerName, where the policies that claim it are in order
-                             ├─► something in force is different: tell whoever asked (on_change)
+                             ├─► something in force is different: tell the listeners (on_change)
+                             ├─► other policies may decide for pods of some schedulerNames: tell which (on_deciders)
                              └─► a status reads different: it waits to be taken (statuses)
 
 Rules
@@ -51,6 +52,9 @@ __all__ = ["ActivePolicy", "PolicyBook"]
 
 _EMPTY = Desk(())
 
+Claims = dict[str, list[ActivePolicy]]
+"""By schedulerName."""
+
 
 class PolicyBook:
     """`built_in`: whether the built-in policy serves "berth" while no policy claims that name; `features`: what
@@ -72,10 +76,13 @@ class PolicyBook:
         self._contest = Contest()
         self._desks: dict[str, Desk] = {}
         self._trusted_desks: dict[str, Desk] = {}  # for the pods of protected namespaces
+        self._claims: Claims = {}  # what the desks are made of
+        self._trusted_claims: Claims = {}
         self._shadows: dict[str, tuple[ActivePolicy, ...]] = {}
         self._idle: dict[str, Idle] = {}  # for every schedulerName that is ours
         self._in_force: tuple[ActivePolicy, ...] = ()
         self._listeners: list[Callable[[], None]] = []
+        self._followers: list[Callable[[frozenset[str]], None]] = []
         self._changes = 0
         self._is_listening = False
         self._arrange()
@@ -124,6 +131,12 @@ class PolicyBook:
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call this whenever another policy may decide for some pod, or the reason has changed why none does."""
         self._listeners.append(callback)
+
+    def on_deciders(self, callback: Callable[[frozenset[str]], None]) -> None:
+        """Call this with the scheduler names for whose pods other policies may decide, or other reasons say why none
+        does. A policy in Shadow mode decides for no pod.
+        """
+        self._followers.append(callback)
 
     # --- what is reported
 
@@ -216,15 +229,19 @@ class PolicyBook:
                 concerned |= self._contest.enter(page.last_good.policy)
             else:
                 concerned |= self._contest.leave(name)
-        changed = self._arrange()
+        before = self._in_force
+        names = self._arrange()
         self._state(concerned)
-        if changed:
+        if names or self._in_force != before:
             self._changes += 1
             for tell in self._listeners:
                 tell()
+        if names:
+            for follow in self._followers:
+                follow(names)
 
-    def _arrange(self) -> bool:
-        """Put every policy into its place; says whether that makes a difference to any pod."""
+    def _arrange(self) -> frozenset[str]:
+        """Put every policy into its place; gives the scheduler names for whose pods that makes a difference."""
         claims: dict[str, list[ActivePolicy]] = {}
         shadows: dict[str, list[ActivePolicy]] = {}
         for name, page in sorted(self._shelf.pages.items()):
@@ -235,20 +252,28 @@ class PolicyBook:
                 claims.setdefault(page.scheduler_name, []).append(good)
         if self._built_in is not None:
             claims.setdefault(BUILT_IN.scheduler_name, [self._built_in])
-        trusted = self._trusted_claims()
+        trusted = self._find_trusted()
         idle = _idle(self._shelf.pages.values(), self._limits)
         listed_all = (*claims.values(), *shadows.values(), *trusted.values())
         in_force = tuple(dict.fromkeys(active for listed in listed_all for active in listed))
         self._desks = {name: Desk(listed) for name, listed in claims.items()}
         self._trusted_desks = {name: Desk(listed) for name, listed in trusted.items()}
         self._shadows = {name: tuple(listed) for name, listed in shadows.items()}
-        changed = in_force != self._in_force or self._reasons(idle) != self._reasons(self._idle)
+        known = {*claims, *self._claims, *trusted, *self._trusted_claims, *idle, *self._idle}
+        changed = frozenset(
+            name
+            for name in known
+            if claims.get(name) != self._claims.get(name)
+            or trusted.get(name) != self._trusted_claims.get(name)
+            or self._reason(name, idle) != self._reason(name, self._idle)
+        )
         self._in_force, self._idle = in_force, idle
+        self._claims, self._trusted_claims = claims, trusted
         return changed
 
-    def _trusted_claims(self) -> dict[str, list[ActivePolicy]]:
+    def _find_trusted(self) -> Claims:
         """By schedulerName, the policies that may decide in protected namespaces, even if superseded elsewhere."""
-        claims: dict[str, list[ActivePolicy]] = {}
+        claims: Claims = {}
         if not self._limits.protected_namespaces:
             return claims
         for name in sorted(self._limits.trusted_policies & self._shelf.pages.keys()):
@@ -259,9 +284,10 @@ class PolicyBook:
             claims.setdefault(BUILT_IN.scheduler_name, [self._built_in])
         return claims
 
-    def _reasons(self, idle: Mapping[str, Idle]) -> dict[str, Idle]:
-        """What is said to pods for which no policy may decide."""
-        return {name: entry for name, entry in idle.items() if self._desks.get(name, _EMPTY).always is None}
+    def _reason(self, name: str, idle: Mapping[str, Idle]) -> Idle | None:
+        """What is said to pods of this scheduler name for which no policy decides; None where one always does."""
+        desks = [self._desks, *([self._trusted_desks] if self._limits.protected_namespaces else [])]
+        return None if all(by_name.get(name, _EMPTY).always for by_name in desks) else idle.get(name)
 
     def _state(self, names: Iterable[str]) -> None:
         now = self._now()

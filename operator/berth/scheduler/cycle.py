@@ -109,7 +109,7 @@ class Cycle:
             self._reject_with_error(item, pod, f"the scheduler failed: {type(error).__name__}: {error}")
 
     def _begin(self, item: QueuedPod, pod: Pod) -> None:
-        active = self._intake.policy_for(pod)
+        active = item.decider = self._intake.policy_for(pod)
         if active is None:
             self._leave_unserved(item, pod)
         elif self.extenders is not None and self.extenders.concerns(active.policy, pod):
@@ -125,7 +125,7 @@ class Cycle:
 
     def _leave_unserved(self, item: QueuedPod, pod: Pod) -> None:
         """Until the policies, the pod's labels or those of its namespace change; it holds no room until then."""
-        why = self._policies.unserved(pod, self._cache.namespace_labels(pod.namespace))
+        item.decider = why = self._policies.unserved(pod, self._cache.namespace_labels(pod.namespace))
         self._measures.ended(pod.scheduler_name, "unschedulable", item.tried)
         self._queue.park(item, NOTHING, Pace())
         self._preempting.withdraw(pod)

@@ -5,14 +5,14 @@ of the two sides, a report of the cluster, a policy, an assumption made or given
 cache, let the queue follow for the pods concerned, then wake whom the change may help.
 
 Pods whose scheduler name is nobody's stay in the cache's `pending`, where they cost a dictionary entry; the policy that
-takes their name one day finds them there. Which policy decides for a pod of ours hangs on its labels and those of its
-namespace too: a change of either brings a pod back that waits, if it is another policy's then.
+takes their name one day finds them there. Which policy decides for a pod of ours depends on its labels and those of its
+namespace too: a change of either, and of policies, brings a pod back that waits, if another policy decides for it then.
 
 A pod that makes no sense is in neither. If it waits for one of ours, it is told what is wrong with it, once for every
 generation of its spec and while decisions are made at all; a version that makes sense is queued as any other.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from berth.engine.events import Event
@@ -39,6 +39,8 @@ class Intake:
         self._policies = policies
         self._reporter = reporter
         self._complaints: dict[str, tuple[int, str]] = {}  # by UID: the generation and what was said of it
+        self._unfollowed: set[str] = set()  # scheduler names whose policies changed
+        self._is_following = False
 
     def observe(self, kind: str, body: Mapping[str, Any]) -> None:
         """The cluster shows an object."""
@@ -92,15 +94,37 @@ class Intake:
             self._queue.wake_in(name, lambda pod: chosen(pod, before) is not chosen(pod, after))
         return changes
 
-    def follow_policies(self) -> None:
-        """Other policies are in force: pods may have found or lost who serves them, and any verdict may change."""
-        served, queued = self._policies.serves, self._queue.part_of
-        for uid in [
-            uid for uid, pod in self._cache.pending.items() if served(pod.scheduler_name) is (queued(uid) is None)
-        ]:
-            self._follow(uid)
+    def follow_policies(self, names: frozenset[str]) -> None:
+        """Other policies may decide for pods of these scheduler names: those for whom another one does are tried again,
+        and pods may have found or lost who serves them.
+
+        Attempts that are under way learn of it at once, the pods that wait one after the other, between attempts.
+        """
+        self._queue.outdate(lambda item: item.pod.scheduler_name in names and self.decider(item.pod) != item.decider)
+        self._unfollowed |= names
+        if not self._is_following:
+            self._queue.do_later(self._follow_each())
         self.complain()
-        self._queue.wake({Event.POLICY})
+
+    def _follow_each(self) -> Iterator[None]:
+        """All pods of the scheduler names whose policies changed, and again of those that changed meanwhile."""
+        self._is_following = True
+        try:
+            while self._unfollowed:
+                names, self._unfollowed = frozenset(self._unfollowed), set()
+                for uid in list(self._cache.pending):
+                    pod = self._cache.pending.get(uid)
+                    if pod is not None and pod.scheduler_name in names:
+                        self._follow_policy(uid, pod)
+                    yield
+        finally:
+            self._is_following = False
+
+    def _follow_policy(self, uid: str, pod: Pod) -> None:
+        if self._policies.serves(pod.scheduler_name) is (self._queue.part_of(uid) is None):
+            self._follow(uid)
+        if self._queue.part_of(uid) is not None:
+            self._queue.follow_decider(uid, self.decider(pod))
 
     def complain(self) -> None:
         """Tell every pod of ours that makes no sense, as far as it has not been told."""
@@ -117,6 +141,10 @@ class Intake:
     def policy_for(self, pod: Pod) -> ActivePolicy | None:
         """Who decides for the pod now."""
         return self._policies.for_pod(pod, self._cache.namespace_labels(pod.namespace))
+
+    def decider(self, pod: Pod) -> ActivePolicy | str:
+        """The same, or why nobody does."""
+        return self.policy_for(pod) or self._policies.unserved(pod, self._cache.namespace_labels(pod.namespace))
 
     def assume(self, pod: Pod, node_name: str, agree: Callable[[], None] = lambda: None) -> None:
         """The pod leaves the queue with a node, if `agree` does not raise, which is called when the room is taken.
@@ -153,7 +181,7 @@ class Intake:
         pod = self.wanted(uid)
         if pod is not None:
             active = self.policy_for(pod)
-            self._queue.retry(pod, attempts, active.policy.pace if active else Pace(), queued)
+            self._queue.retry(pod, attempts, active.policy.pace if active else Pace(), queued, active)
         self._complain(uid)
         self._queue.wake(changes)  # the room that came free is news for others (#122534)
 

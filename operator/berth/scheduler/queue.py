@@ -23,13 +23,21 @@ Invariants:
    log is bounded; where it did not suffice, the pod comes back.
 3. What woke a pod is what rejected it last: each attempt replaces the set (#120334).
 4. An attempt that failed, rather than found no node, always comes back after its backoff, and not earlier unless
-   policies change: how long it waits, which may be days, was said by one that may be mended by then.
+   another policy decides for the pod: how long it waits, which may be days, was said by a policy that may be fixed by
+   then.
 5. Time is the injected clock's: there is no ticker, `pop` computes the next moment at which anything is due.
+6. Nothing that happens holds the loop for long: no more than ASKED_AT_ONCE groups are judged, BROUGHT_AT_ONCE pods
+   brought back and STEPS_AT_ONCE steps of other work done at once. The rest follows between attempts.
 
-The order is that of the queue-sort plugin (`sorting`). A waking touches only those whom it may wake: parked pods are
-indexed by event, and those that are alike to the plugins that turned them away are judged once, by these plugins'
-hints (`hints`). Without hints every pod that listens to an event is woken by it, and so are the groups beyond the first
-MOST_JUDGED. A gated pod costs nothing at all.
+The order is that of the queue-sort plugin (`sorting`). A change touches only the pods that it may help: unschedulable
+pods that are alike to the plugins that rejected them are one group, the groups that a change may help are found by
+columns (`parked`) and judged by these plugins' hints (`hints`), and of a group as many pods are brought back at once as
+there is room for where the change happened (`openings`). Without hints every pod that listens to an event is brought
+back by it. A gated pod costs nothing at all.
+
+Pods that come back because of no change in the cluster, but because another policy decides for them, or because they
+have waited for minutes, come back behind new pods: of two pods of equal priority the new one is tried first, and in a
+queue that never ends they take turns. Where their priorities differ, the higher goes first as always.
 
 What it does not do: know nodes, policies or the API server. Whom it serves is decided by whoever calls `add` and
 `remove`.
@@ -37,9 +45,11 @@ What it does not do: know nodes, policies or the API server. Whom it serves is d
 
 import asyncio
 import itertools
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from itertools import chain
-from typing import TypeGuard
+import math
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Final, TypeGuard
 
 from berth.engine.events import Change, Event
 from berth.engine.plugin import Plugin
@@ -50,7 +60,8 @@ from berth.scheduler.change_log import ChangeLog
 from berth.scheduler.changes import NOTHING, asks_the_same
 from berth.scheduler.heap import Heap, Order
 from berth.scheduler.hints import Hints
-from berth.scheduler.parked import Parked
+from berth.scheduler.openings import Opening, Openings
+from berth.scheduler.parked import Group, Parked
 from berth.scheduler.ports import Clock
 from berth.scheduler.queued import PACE, Part, QueuedPod
 from berth.scheduler.sorting import PrioritySort, QueueSort
@@ -59,8 +70,12 @@ from berth.scheduler.waiting import wait_for_signal
 
 __all__ = ["Part", "Queue", "QueuedPod"]
 
-MOST_DOUBLINGS = 32
-MOST_JUDGED = 128  # groups of parked pods, for one change
+MOST_DOUBLINGS: Final = 32
+ASKED_AT_ONCE: Final = 256  # groups of unschedulable pods, for one change
+ASKED_A_TURN: Final = 64  # the same between two attempts, for all earlier changes
+BROUGHT_AT_ONCE: Final = 64  # pods that one opening, or one turn, makes active
+STEPS_AT_ONCE: Final = 256  # of work that is done later, when it is handed over
+STEPS_A_TURN: Final = 64  # of it, between two attempts
 
 
 class Queue:
@@ -73,9 +88,14 @@ class Queue:
         self._sequence = itertools.count()
         self._items: dict[str, QueuedPod] = {}
         self._active: Heap[QueuedPod] = Heap()
+        self._returning: Heap[QueuedPod] = Heap()  # active too, behind the new ones
+        self._is_turn_of_returning = False
         self._backoff: Heap[QueuedPod] = Heap()
         self._failed: Heap[QueuedPod] = Heap()
         self._unschedulable = Parked()
+        self._parked = 0  # how many times a pod became unschedulable
+        self._openings = Openings()
+        self._work: deque[Iterator[None]] = deque()
         self._log = ChangeLog()
         self._gated: dict[str, QueuedPod] = {}
         self._in_flight: dict[str, QueuedPod] = {}
@@ -117,7 +137,7 @@ class Queue:
 
     def statistics(self) -> dict[str, int]:
         return {
-            Part.ACTIVE.value: len(self._active),
+            Part.ACTIVE.value: len(self._active) + len(self._returning),
             Part.BACKOFF.value: len(self._backoff) + len(self._failed),
             Part.UNSCHEDULABLE.value: len(self._unschedulable),
             Part.GATED.value: len(self._gated),
@@ -145,10 +165,14 @@ class Queue:
         """The next pod to try, in flight from now on; waits until there is one."""
         while True:
             self._signal.clear()
+            self._go_on()
             item = self._take() if self._open else None
             if item is not None:
                 return item
-            await wait_for_signal(self._signal, self._clock, self._seconds_until_due())
+            if self._work or self._openings.are_due:
+                await self._clock.sleep(0)
+            else:
+                await wait_for_signal(self._signal, self._clock, self._seconds_until_due())
 
     def done(self, uid: str) -> None:
         """The attempt found a node, or the pod is nobody's any more: it leaves."""
@@ -246,14 +270,16 @@ class Queue:
         item.outdated = False
         return True
 
-    def retry(self, pod: Pod, attempts: int, pace: Pace = PACE, queued: float | None = None) -> None:
+    def retry(
+        self, pod: Pod, attempts: int, pace: Pace = PACE, queued: float | None = None, decider: object = None
+    ) -> None:
         """A pod that had left with a node comes back without one: again after the backoff of this many attempts;
-        `queued`: when it was first to be tried.
+        `queued`: when it was first to be tried; `decider`: who decides for it.
         """
         if pod.uid in self._items:
             return
         now = self._clock.now()
-        item = QueuedPod(pod, next(self._sequence), now, attempts=attempts, pace=pace, queued=queued)
+        item = QueuedPod(pod, next(self._sequence), now, attempts=attempts, pace=pace, queued=queued, decider=decider)
         self._items[pod.uid] = item
         self._count_backoff(item)
         item.failed = True
@@ -269,17 +295,24 @@ class Queue:
             if self._in_flight or self._lent:
                 self._log.note(change)
             if Event.POLICY in change.events:
-                for item in chain(self._in_flight.values(), self._lent.values()):
-                    item.outdated = True
-                self._start_over(chain(self._unschedulable, self._backoff, self._failed), causes.POLICY)
+                self.outdate(lambda item: True)
+                self.do_later(self._start_over_each(self.items(), lambda pod: True, causes.POLICY))
                 continue
-            groups = self._unschedulable.listening(change.events)
-            for members in groups[:MOST_JUDGED]:
-                if self._helps(change, next(iter(members.values()))):
-                    self._wake_each(members.values(), change)
-            self._wake_each(chain.from_iterable(members.values() for members in groups[MOST_JUDGED:]), change)
+            self._open_for(change)
             nominated = map(self._items.get, self._nominated(change))
-            self._wake_each((item for item in nominated if _listens(item, change)), change)
+            for item in [item for item in nominated if _listens(item, change)]:
+                self._wake(item, causes.cause_of(change))
+
+    def outdate(self, concerns: Callable[[QueuedPod], bool]) -> None:
+        """Another policy decides for these of the pods that are in flight or lent: their attempts count for nothing."""
+        for item in chain(self._in_flight.values(), self._lent.values()):
+            item.outdated |= concerns(item)
+
+    def do_later(self, work: Iterator[None]) -> None:
+        """Do this between attempts, so many steps at a time; if it is little, at once."""
+        if next(islice(work, STEPS_AT_ONCE, None), self) is not self:
+            self._work.append(work)
+            self._signal.set()
 
     def wake_pod(self, uid: str) -> None:
         """Something happened for this pod that no event tells of: it is tried again, whatever it waits for."""
@@ -295,15 +328,21 @@ class Queue:
         if item is not None and item.part is Part.IN_FLIGHT:
             item.outdated = True
         elif item is not None and item.part in (Part.BACKOFF, Part.UNSCHEDULABLE):
-            self._start_over([item], causes.POD_LABELS)
+            self._start_over(item, causes.POD_LABELS)
+
+    def follow_decider(self, uid: str, decider: object) -> None:
+        """This decides for the pod now: if it waits because of another, it is tried again, behind new pods."""
+        item = self._items.get(uid)
+        if item is not None and item.part in (Part.BACKOFF, Part.UNSCHEDULABLE) and item.decider != decider:
+            item.returning = True
+            self._start_over(item, causes.POLICY)
 
     def wake_in(self, namespace: str, concerns: Callable[[Pod], bool]) -> None:
         """The namespace has changed: bring back those of its pods that it gives to another policy."""
-        for item in chain(self._in_flight.values(), self._lent.values()):
-            item.outdated |= item.pod.namespace == namespace and concerns(item.pod)
-        waiting = chain(self._unschedulable.in_namespace(namespace), self._backoff, self._failed)
-        mine = (item for item in waiting if item.pod.namespace == namespace and concerns(item.pod))
-        self._start_over(mine, causes.NAMESPACE)
+        self.outdate(lambda item: item.pod.namespace == namespace and concerns(item.pod))
+        waiting = [*self._unschedulable.in_namespace(namespace), *self._backoff, *self._failed]
+        mine = [item for item in waiting if item.pod.namespace == namespace]
+        self.do_later(self._start_over_each(mine, concerns, causes.NAMESPACE))
 
     # --- inside --------------------------------------------------------------------------------------------------
 
@@ -333,26 +372,46 @@ class Queue:
     def _take(self) -> QueuedPod | None:
         now = self._clock.now()
         self._bring_back_due(now)
-        item = self._active.pop()
+        item = self._pop_active()
         if item is None:
             # With nothing else to do, waiting out a backoff helps nobody; but an error is given its time.
             item = self._backoff.pop()
             if item is not None:
                 self.tally.active[causes.BACKOFF_CUT] += 1
         if item is not None:
+            self._end_opening(item)
             self._enter(item, Part.IN_FLIGHT)
             self._blame(item, ())
             item.attempts += 1
             item.began, item.tried = self._log.mark, now
-            item.changed = item.outdated = item.failed = False
+            item.changed = item.outdated = item.failed = item.returning = False
         return item
+
+    def _pop_active(self) -> QueuedPod | None:
+        new, returning = self._active.first(), self._returning.first()
+        if new is None or returning is None:
+            return self._returning.pop() if new is None else self._active.pop()
+        if returning[0] > new[0]:
+            return self._active.pop()
+        item = returning[1]
+        if self._sort.key(item.pod, math.inf, item.sequence) < new[0]:  # before it, however long either has waited
+            return self._returning.pop()
+        self._is_turn_of_returning = not self._is_turn_of_returning
+        return self._active.pop() if self._is_turn_of_returning else self._returning.pop()
 
     def _bring_back_due(self, now: float) -> None:
         for heap in (self._backoff, self._failed):
-            while (first := heap.first()) is not None and first[1].ready <= now:
+            for _ in range(BROUGHT_AT_ONCE):
+                first = heap.first()
+                if first is None or first[1].ready > now:
+                    break
                 self._leave(first[1])
                 self._enter(first[1], Part.ACTIVE, causes.BACKOFF_OVER)
-        while (first := self._unschedulable.first()) is not None and first[0][0] <= now:
+        for _ in range(BROUGHT_AT_ONCE):
+            first = self._unschedulable.first()
+            if first is None or first[0][0] > now:
+                break
+            first[1].returning = True
             self._wake(first[1], causes.TIMEOUT)
 
     def _seconds_until_due(self) -> float | None:
@@ -390,11 +449,98 @@ class Queue:
             return True
         return self.hints.may_help(item.pod, item.plugins, change)
 
-    def _start_over(self, items: Iterable[QueuedPod], cause: str) -> None:
-        """Another policy may decide for these: nothing that an earlier one said counts any more."""
-        for item in list(items):
-            self._leave(item)
-            self._enter(item, Part.ACTIVE, cause)
+    def _start_over(self, item: QueuedPod, cause: str) -> None:
+        """Another policy may decide for the pod: nothing that an earlier one said counts any more."""
+        self._leave(item)
+        self._enter(item, Part.ACTIVE, cause)
+
+    def _start_over_each(
+        self, items: Sequence[QueuedPod], concerns: Callable[[Pod], bool], cause: str
+    ) -> Iterator[None]:
+        """Those that it concerns and that have not been tried since."""
+        attempts = [item.attempts for item in items]
+        for item, before in zip(items, attempts, strict=True):
+            if item.part in (Part.BACKOFF, Part.UNSCHEDULABLE) and item.attempts == before and concerns(item.pod):
+                item.returning = True
+                self._start_over(item, cause)
+            yield
+
+    # --- what changes bring back ---------------------------------------------------------------------------------
+
+    def _open_for(self, change: Change) -> None:
+        """Find the groups that the change may help, and bring back the first pods of these."""
+        anywhere, here = self._concerned(change)
+        for node, groups in (("", anywhere), (change.node, here)):
+            if groups:
+                keys = [group.key for group in groups]
+                self._look(self._openings.open(node, change, keys, self._parked), ASKED_AT_ONCE)
+
+    def _concerned(self, change: Change) -> tuple[list[Group], list[Group]]:
+        if self.hints is None or not change.known:
+            return self._unschedulable.listening(change.events), []
+        return self._unschedulable.concerned(change, self.hints.state)
+
+    def _go_on(self) -> None:
+        """A part of what is left to do of what happened."""
+        left = ASKED_A_TURN
+        for opening in self._openings.take_due():
+            if left > 0:
+                left -= max(1, self._look(opening, left))
+            else:
+                self._openings.settle(opening)
+        if self._work and next(islice(self._work[0], STEPS_A_TURN, None), self) is self:
+            self._work.popleft()
+
+    def _look(self, opening: Opening, most: int) -> int:
+        """Bring back the pods that the opening has room for; how many groups were judged, at most so many."""
+        asked = slow = 0
+        if self.hints is not None:
+            self.hints.forget()
+        for key, hope in self._openings.in_order(opening, self._turn_of_group):
+            group = self._unschedulable.group(key)
+            if group is None or group.first.parked > hope.mark:
+                del opening.hopes[key]
+                continue
+            if asked >= most:
+                break
+            asked += 1
+            helpful = [change for change in hope.changes if self._helps(change, group.first)]
+            if not helpful:
+                del opening.hopes[key]
+                continue
+            room = self._room_in(opening, group) - len(opening.out) - slow
+            if room <= 0:
+                break
+            for item in list(islice(group.members.values(), room)):
+                if item.parked <= hope.mark:
+                    slow += self._bring_back(item, opening, causes.cause_of(helpful[0]))
+        self._openings.settle(opening)
+        return asked
+
+    def _bring_back(self, item: QueuedPod, opening: Opening, cause: str) -> bool:
+        """Whether the pod has to wait for its backoff first; then the opening does not wait for it."""
+        self._wake(item, cause)
+        if item.part is not Part.ACTIVE:
+            return True
+        item.opening = opening
+        opening.out.add(item.uid)
+        return False
+
+    def _room_in(self, opening: Opening, group: Group) -> int:
+        """How many of the group's pods may be active at once for the opening."""
+        if not opening.node or self.hints is None:
+            return BROUGHT_AT_ONCE
+        return min(BROUGHT_AT_ONCE, self._unschedulable.places(group, self.hints.state, opening.node))
+
+    def _turn_of_group(self, key: Hashable) -> Order:
+        group = self._unschedulable.group(key)
+        return () if group is None else self._turn(group.first)
+
+    def _end_opening(self, item: QueuedPod) -> None:
+        """The pod is not active any more: if it was the last that was brought back, the opening goes on."""
+        opening, item.opening = item.opening, None
+        if opening is not None and self._openings.tried(opening, item.uid):
+            self._signal.set()
 
     def _brings_back(self, item: QueuedPod, change: Change) -> bool:
         listens = not item.wakes_on.isdisjoint(change.events)
@@ -403,10 +549,6 @@ class Queue:
     def _nominated(self, change: Change) -> Collection[str]:
         """The UIDs of the pods that wait for the node where this happened: for them it is never the same as before."""
         return self.hints.nominated_to(change.node) if self.hints is not None else ()
-
-    def _wake_each(self, items: Iterable[QueuedPod], change: Change) -> None:
-        for item in list(items):
-            self._wake(item, causes.cause_of(change))
 
     def _wake(self, item: QueuedPod, cause: str) -> None:
         self._leave(item)
@@ -427,7 +569,8 @@ class Queue:
                 self.tally.active[cause] += 1
             if item.queued is None:
                 item.queued = self._clock.now()
-            self._active.push(item.uid, self._turn(item), item)
+            heap = self._returning if item.returning else self._active
+            heap.push(item.uid, self._turn(item), item)
         elif part is Part.BACKOFF:
             if cause:
                 self.tally.backoff[cause] += 1
@@ -435,6 +578,8 @@ class Queue:
             heap.push(item.uid, (item.ready, *self._turn(item)), item)
         elif part is Part.UNSCHEDULABLE:
             self.tally.unschedulable[cause] += 1
+            self._parked += 1
+            item.parked, item.returning = self._parked, False
             flush = item.since + item.pace.flush_seconds
             self._unschedulable.add(item, (flush, *self._turn(item)))
         elif part is Part.GATED:
@@ -451,7 +596,8 @@ class Queue:
 
     def _leave(self, item: QueuedPod) -> None:
         item.part = None
-        for container in (self._active, self._backoff, self._failed):
+        self._end_opening(item)
+        for container in (self._active, self._returning, self._backoff, self._failed):
             container.discard(item.uid)
         if self._gated.pop(item.uid, None) is not None:
             self._blame(item, ())
@@ -480,12 +626,12 @@ def _is_of(change: Change, item: QueuedPod) -> bool:
 
 
 def _group_of(pod: Pod, wakes_on: frozenset[Event], plugins: Sequence[Plugin]) -> tuple[tuple[Plugin, ...], Hashable]:
-    """The plugins to ask for hints, none where one of them cannot tell pods apart; and what the pod's like have."""
+    """The plugins to ask for hints, none where one of them cannot tell pods apart; and what pods of its group share."""
     try:
-        group = wakes_on, tuple((plugin, plugin.hint_key(pod)) for plugin in plugins)
+        group = pod.priority, wakes_on, tuple((plugin, plugin.hint_key(pod)) for plugin in plugins)
         hash(group)
     except Exception:
-        return (), (wakes_on, ())
+        return (), (pod.priority, wakes_on, ())
     return tuple(plugins), group
 
 

@@ -1,5 +1,7 @@
 """A pod in the queue, and the parts of the queue that it can be in."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,6 +12,7 @@ from berth.model import Pod
 from berth.policy.records import Pace
 from berth.scheduler.changes import NOTHING
 from berth.scheduler.measures import Stopwatch
+from berth.scheduler.openings import Opening
 
 PACE = Pace()
 
@@ -43,7 +46,11 @@ class QueuedPod:
     failed: bool = False  # the last attempt ended in an error, so it must not be tried before its time
     wakes_on: frozenset[Event] = NOTHING
     plugins: tuple[Plugin, ...] = ()  # that turned it away the last time
-    group: Hashable = None  # equal for parked pods that the same changes help
+    group: Hashable = None  # equal for unschedulable pods that the same changes help
+    decider: object = None  # who decided in its last attempt: the policy, or why there was none
+    parked: int = 0  # numbers the pods as they became unschedulable
+    opening: Opening | None = None  # what it was brought back for, while it is active
+    returning: bool = False  # it is brought back behind new pods
     began: int = 0  # where in the log of changes it is in flight from
     changed: bool = False  # since it is in flight, something happened that it has to be tried again for
     outdated: bool = False  # since it is in flight, it may have become another policy's

@@ -135,7 +135,7 @@ class Scheduler:
         self._preempting.extenders = self._extenders
         self._stages.withdraw = self._preempting.withdraw
         queue.close()
-        policies.on_change(self._intake.follow_policies)
+        policies.on_deciders(self._intake.follow_policies)
 
     # --- what the cluster says -----------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from berth.engine.legacy.arguments import require_flag, require_labels
 from berth.engine.plugin import Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
-from berth.model import Pod
+from berth.model import Node, Pod
 
 REASON = "node(s) didn't have the requested labels"
 
@@ -23,6 +23,7 @@ class CheckNodeLabelPresence(Plugin):
     name = "CheckNodeLabelPresence"
     filters = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_LABELS})
+    local_events = wakes_on
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         refuse_unknown(args, "labels", "presence")
@@ -40,4 +41,7 @@ class CheckNodeLabelPresence(Plugin):
         return refuse_where(wrong[rows], Code.UNSCHEDULABLE, REASON)
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
-        return lets_now(change, lambda node: all((label in node.labels) == self._presence for label in self._labels))
+        return lets_now(change, lambda node: self.admits(query, state, node))
+
+    def admits(self, query: Query, state: State, node: Node) -> bool:
+        return all((label in node.labels) == self._presence for label in self._labels)

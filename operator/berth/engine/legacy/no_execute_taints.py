@@ -12,7 +12,7 @@ from berth.engine.hints import lets_now
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
-from berth.model import Pod, Taint, Toleration
+from berth.model import Node, Pod, Taint, Toleration
 
 REASON = "node(s) had taints that the pod didn't tolerate"
 EFFECT = "NoExecute"
@@ -22,6 +22,7 @@ class PodToleratesNodeNoExecuteTaints(Plugin):
     name = "PodToleratesNodeNoExecuteTaints"
     filters = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
+    local_events = wakes_on
 
     def static_key(self, pod: Pod) -> Hashable:
         return pod.tolerations
@@ -32,7 +33,10 @@ class PodToleratesNodeNoExecuteTaints(Plugin):
         return refuse_where(refused[table.taint_sets[rows]], Code.UNSCHEDULABLE, REASON)
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
-        return lets_now(change, lambda node: not _refuses(node.taints, query.pod.tolerations))
+        return lets_now(change, lambda node: self.admits(query, state, node))
+
+    def admits(self, query: Query, state: State, node: Node) -> bool:
+        return not _refuses(node.taints, query.pod.tolerations)
 
 
 def _refuses(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> bool:

@@ -37,6 +37,7 @@ class CheckNodeCondition(Plugin):
     name = "CheckNodeCondition"
     filters = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_OTHER, Event.NODE_TAINTS})
+    local_events = wakes_on
 
     def static_key(self, pod: Pod) -> Hashable:
         return ()
@@ -56,6 +57,9 @@ class CheckNodeCondition(Plugin):
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
         return lets_now(change, _is_in_order)
+
+    def admits(self, query: Query, state: State, node: Node) -> bool:
+        return _is_in_order(node)
 
 
 def _is_in_order(node: Node) -> bool:
@@ -78,6 +82,7 @@ class _CheckPressure(Plugin):
     reason: ClassVar[str]
     filters = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_OTHER})
+    local_events = wakes_on
 
     def static_key(self, pod: Pod) -> Hashable:
         return ()
@@ -87,7 +92,10 @@ class _CheckPressure(Plugin):
         return refuse_where(under_pressure, Code.UNRESOLVABLE, self.reason)
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
-        return lets_now(change, lambda node: node.conditions.get(self.condition) != "True")
+        return lets_now(change, lambda node: self.admits(query, state, node))
+
+    def admits(self, query: Query, state: State, node: Node) -> bool:
+        return node.conditions.get(self.condition) != "True"
 
 
 class CheckNodeMemoryPressure(_CheckPressure):

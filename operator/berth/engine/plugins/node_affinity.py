@@ -31,6 +31,7 @@ class NodeAffinity(Plugin):
     filters = True
     scores = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_LABELS})
+    local_events = wakes_on
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         refuse_unknown(args, "addedAffinity")
@@ -69,9 +70,13 @@ class NodeAffinity(Plugin):
         return Verdicts(codes, causes, lambda cause: (_REASONS[cause],))
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
-        return lets_now(change, lambda node: self._matches(query.pod, node))
+        return lets_now(change, lambda node: self.admits(query, state, node))
 
-    def _matches(self, pod: Pod, node: Node) -> bool:
+    def named_nodes(self, pod: Pod) -> frozenset[str] | None:
+        return _named_nodes(pod)
+
+    def admits(self, query: Query, state: State, node: Node) -> bool:
+        pod = query.pod
         selectors = (self._added, pod.required_node_affinity)
         return all(node.labels.get(key) == value for key, value in (pod.node_selector or {}).items()) and all(
             selector is None or selector.matches(node.name, node.labels) for selector in selectors

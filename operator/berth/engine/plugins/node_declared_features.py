@@ -22,6 +22,7 @@ class NodeDeclaredFeatures(Plugin):
     name = "NodeDeclaredFeatures"
     filters = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_OTHER})
+    local_events = wakes_on
 
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.required_features)
@@ -39,8 +40,10 @@ class NodeDeclaredFeatures(Plugin):
         return refuse_where(np.array(missing, dtype=np.bool_)[declared.ids[rows]], Code.UNRESOLVABLE, REASON)
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
-        required = frozenset(query.pod.required_features)
-        return lets_now(change, lambda node: required <= frozenset(node.declared_features))
+        return lets_now(change, lambda node: self.admits(query, state, node))
+
+    def admits(self, query: Query, state: State, node: Node) -> bool:
+        return frozenset(query.pod.required_features) <= frozenset(node.declared_features)
 
 
 def _declared(node: Node) -> frozenset[str] | None:

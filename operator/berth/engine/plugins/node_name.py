@@ -9,7 +9,7 @@ from berth.engine.hints import lets_now
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
-from berth.model import Pod
+from berth.model import Node, Pod
 
 REASON = "node(s) didn't match the requested node name"
 
@@ -18,6 +18,7 @@ class NodeName(Plugin):
     name = "NodeName"
     filters = True
     wakes_on = frozenset({Event.NODE_ADDED})
+    local_events = wakes_on
 
     def static_key(self, pod: Pod) -> Hashable:
         return pod.node_name
@@ -33,4 +34,10 @@ class NodeName(Plugin):
         return refuse_where(elsewhere[rows], Code.UNRESOLVABLE, REASON)
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
-        return lets_now(change, lambda node: node.name == query.pod.node_name)
+        return lets_now(change, lambda node: self.admits(query, state, node))
+
+    def named_nodes(self, pod: Pod) -> frozenset[str]:
+        return frozenset({pod.node_name})
+
+    def admits(self, query: Query, state: State, node: Node) -> bool:
+        return node.name == query.pod.node_name

@@ -24,6 +24,7 @@ class NodePorts(Plugin):
     filters = True
     reads_pods = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.POD_REMOVED})
+    local_events = wakes_on
 
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.host_ports)

@@ -36,6 +36,7 @@ class NodeResourcesFit(Plugin):
     scores = True
     reads_pods = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.POD_REMOVED, Event.POD_SHRUNK})
+    local_events = wakes_on
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         refuse_unknown(args, "ignoredResources", "ignoredResourceGroups", "scoringStrategy")
@@ -97,6 +98,9 @@ class NodeResourcesFit(Plugin):
 
     def hint_key(self, pod: Pod) -> Hashable:
         return tuple(sorted(pod.requests.items())), pod.priority, pod.preemption_policy
+
+    def needed_resources(self, pod: Pod) -> Mapping[str, int]:
+        return {"pods": 1, **{name: amount for name, amount in pod.requests.items() if not self._ignores(name)}}
 
     def fits_without(self, query: Query, state: State, row: int, pods: Sequence[Pod]) -> bool:
         free, wanted = state.table.exactly_free, self._wanted(query)

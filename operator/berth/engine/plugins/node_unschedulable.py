@@ -7,7 +7,7 @@ from berth.engine.hints import lets_now
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
-from berth.model import Pod, Taint
+from berth.model import Node, Pod, Taint
 
 REASON = "node(s) were unschedulable"
 CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -17,6 +17,7 @@ class NodeUnschedulable(Plugin):
     name = "NodeUnschedulable"
     filters = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
+    local_events = wakes_on
 
     def static_key(self, pod: Pod) -> Hashable:
         return pod.tolerations
@@ -28,7 +29,10 @@ class NodeUnschedulable(Plugin):
         return refuse_where(refused, Code.UNRESOLVABLE, REASON)
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
-        return lets_now(change, lambda node: not node.unschedulable or _tolerates(query.pod))
+        return lets_now(change, lambda node: self.admits(query, state, node))
+
+    def admits(self, query: Query, state: State, node: Node) -> bool:
+        return not node.unschedulable or _tolerates(query.pod)
 
 
 def _tolerates(pod: Pod) -> bool:

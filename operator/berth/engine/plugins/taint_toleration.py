@@ -17,7 +17,7 @@ from berth.engine.plugin import Plugin, Query, scale_to_highest
 from berth.engine.state import State
 from berth.engine.table import NodeTable
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, refuse_where
-from berth.model import Pod, Taint, Toleration
+from berth.model import Node, Pod, Taint, Toleration
 
 REASON = "node(s) had untolerated taint(s)"
 REFUSING = ("NoSchedule", "NoExecute")
@@ -29,6 +29,7 @@ class TaintToleration(Plugin):
     filters = True
     scores = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
+    local_events = wakes_on
 
     def static_key(self, pod: Pod) -> Hashable:
         return pod.tolerations
@@ -38,7 +39,10 @@ class TaintToleration(Plugin):
         return refuse_where(refused, Code.UNRESOLVABLE, REASON)
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
-        return lets_now(change, lambda node: not _untolerated(node.taints, query.pod.tolerations, REFUSING))
+        return lets_now(change, lambda node: self.admits(query, state, node))
+
+    def admits(self, query: Query, state: State, node: Node) -> bool:
+        return not _untolerated(node.taints, query.pod.tolerations, REFUSING)
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         table = state.table
