@@ -77,6 +77,48 @@ async def test_a_return_to_what_the_watch_last_showed_is_written(server: Server,
     assert [written(request)["message"] for request in server.requests] == ["second", "first"]
 
 
+def versioned(version: int, message: str = "") -> Pod:
+    """The pod as the watch shows it in this version, with this condition or none."""
+    body: dict[str, Any] = make_pod("web")
+    body["metadata"]["resourceVersion"] = str(version)
+    if message:
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        body.setdefault("status", {})["conditions"] = [condition]
+    return parse_pod(body)
+
+
+async def test_what_was_written_is_not_written_again_before_the_watch_has_shown_it(
+    server: Server, conditions: Conditions
+) -> None:
+    server.answer("PATCH", PATH, Answer(body={"metadata": {"resourceVersion": "12"}}))
+    for _ in range(3):  # waits, is on its way, is written
+        conditions.report(versioned(10), "Unschedulable", NO_ROOM)
+        await until(lambda: conditions.statistics()["waiting"] == 0)
+    conditions.report(versioned(11), "Unschedulable", NO_ROOM)
+    conditions.report(versioned(12, NO_ROOM), "Unschedulable", NO_ROOM)
+    assert conditions.statistics()["waiting"] == 0
+    assert len(server.requests) == 1
+
+
+async def test_what_waits_is_not_handed_over_twice(server: Server, conditions: Conditions) -> None:
+    server.answer("PATCH", PATH, Answer())
+    for _ in range(2):
+        conditions.report(versioned(10), "Unschedulable", NO_ROOM)
+    await until(lambda: len(server.requests) == 1)
+    conditions.report(versioned(10), "Unschedulable", NO_ROOM)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert len(server.requests) == 1
+
+
+async def test_what_another_client_wrote_over_it_is_written_again(server: Server, conditions: Conditions) -> None:
+    server.answer("PATCH", PATH, Answer(body={"metadata": {"resourceVersion": "12"}}))
+    conditions.report(versioned(10), "Unschedulable", NO_ROOM)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    conditions.report(versioned(13, "something else"), "Unschedulable", NO_ROOM)
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert len(server.requests) == 2
+
+
 @pytest.mark.parametrize("trouble", [Cut(), refusal(503, "Unavailable", "x"), refusal(429, "TooMany", "x")])
 async def test_a_write_that_fails_for_now_is_repeated(
     server: Server, conditions: Conditions, clock: ManualClock, trouble: Reaction

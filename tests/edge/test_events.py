@@ -75,10 +75,27 @@ async def test_a_repeated_event_becomes_a_series(server: Server, events: EventRe
     await done(events, 2)
     events.record(POD, FAILED)
     events.record(POD, FAILED)
-    await clock.advance(30)
+    await clock.advance(361)
     await done(events, 3)
     assert [request.body["series"]["count"] for request in server.seen("PATCH")] == [2, 4]
     assert len(server.seen("POST")) == 1
+
+
+async def test_a_series_that_goes_on_is_written_every_half_hour(
+    server: Server, events: EventRecorder, clock: ManualClock
+) -> None:
+    server.answer("POST", NEW, Answer(201))
+    events.record(POD, FAILED)
+    await done(events, 1)
+    server.answer("PATCH", f"{NEW}/{name_of(server)}", Answer())
+    events.record(POD, FAILED)
+    await done(events, 2)
+    for _ in range(65):
+        await clock.advance(60)
+        events.record(POD, FAILED)
+        await until(lambda: events.statistics()["waiting"] == 0)
+    counts = [request.body["series"]["count"] for request in server.seen("PATCH")]
+    assert counts == [2, 31, 61]
 
 
 async def test_another_note_is_another_event(server: Server, events: EventRecorder) -> None:

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from berth.engine.events import Event
 from berth.engine.pipeline import Pipeline, Placement, TieBreak, row_numbers
+from berth.engine.plugin import Query
 from berth.engine.registry import PLUGINS
 from berth.engine.table import NodeTable
 from berth.engine.testing import add_stranger, fill
+from berth.engine.verdict import SKIP, Code
 from engine.worlds import World, make, scores_by_name, state_of, verdicts_by_name, worlds
 
 FILTERS = sorted(name for name, plugin in PLUGINS.items() if plugin.filters)
@@ -188,3 +190,25 @@ def change(state, step, number):
 def ask(plugin, world, state):
     verdicts = verdicts_by_name(plugin, world, state) if plugin.filters else None
     return verdicts, scores_by_name(plugin, world, state) if plugin.scores else None
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_node_that_a_plugin_does_not_admit_the_pod_to_is_refused_by_its_filter(name):
+    for world in worlds():
+        plugin, state = make(name, world), state_of(world.objects)
+        query = Query(world.pod, state.table)
+        screened = plugin.pre_filter(query, state) if plugin.concerns(world.pod) else SKIP
+        if screened.skip or screened.code is not Code.FITS:
+            continue
+        rows, named = row_numbers(state.table.rows), plugin.named_nodes(world.pod)
+        for row, fits in zip(rows, plugin.filter(query, state, rows).codes == Code.FITS, strict=True):
+            node = state.table.node(state.table.name(int(row)))
+            admits = plugin.admits(query, state, node)
+            assert admits or not fits, (world.id, node.name)
+            assert not admits or named is None or node.name in named, (world.id, node.name)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_plugin_has_local_events_among_those_that_it_wakes_on(name):
+    assert PLUGINS[name].local_events <= PLUGINS[name].wakes_on
+    assert not PLUGINS[name].local_events or PLUGINS[name].node_local

@@ -365,13 +365,13 @@ async def test_a_removed_pod_is_gone_from_every_part(queue: Queue, clock: Virtua
 
 
 async def test_waking_touches_only_whom_it_wakes(queue: Queue) -> None:
-    for number in range(200):
+    for number in range(50):
         await parked(queue, f"room-{number}", ROOM)
         await parked(queue, f"taint-{number}", TAINTS)
     queue.wake(TAINTS)
     assert {part: count for part, count in queue.statistics().items() if count} == {
-        "backoff": 200,
-        "unschedulable": 200,
+        "backoff": 50,
+        "unschedulable": 50,
     }
     queue.wake(ROOM)
     assert queue.statistics()["unschedulable"] == 0

@@ -1,5 +1,8 @@
 """Parked pods and the hints of those who turned them away: who is woken, who is asked, and how often."""
 
+import asyncio
+from collections.abc import Iterator
+
 import pytest
 
 from berth.engine.events import Change, Event
@@ -11,9 +14,16 @@ from berth.scheduler.change_log import MOST_KEPT, ChangeLog
 from berth.scheduler.faults import Faults
 from berth.scheduler.heap import Order
 from berth.scheduler.hints import Hints
-from berth.scheduler.queue import Part, QueuedPod
+from berth.scheduler.queue import (
+    ASKED_AT_ONCE,
+    BROUGHT_AT_ONCE,
+    STEPS_A_TURN,
+    STEPS_AT_ONCE,
+    Part,
+    QueuedPod,
+)
 from scheduler.outspoken import Outspoken, known_change
-from scheduler.virtual_clock import VirtualClock
+from scheduler.virtual_clock import VirtualClock, settle
 from support.builders import make_pod
 
 NODES = frozenset({Event.NODE_ADDED})
@@ -34,6 +44,15 @@ def queue(clock: VirtualClock) -> Queue:
 async def popped(queue: Queue, name: str, cpu: str = "1") -> QueuedPod:
     queue.add(parse_pod(make_pod(name, uid=name, cpu=cpu)))
     return await queue.pop()
+
+
+async def looked_for_more(queue: Queue) -> None:
+    """Somebody waits for a pod, until nothing is left to do."""
+    task = asyncio.ensure_future(queue.pop())
+    await settle()
+    assert not task.done()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def parked(queue: Queue, name: str, *plugins: Plugin, cpu: str = "1") -> None:
@@ -123,25 +142,114 @@ async def test_nothing_is_kept_when_nobody_is_in_flight(queue: Queue) -> None:
 
 async def test_pods_that_are_alike_are_judged_once_however_many_they_are(queue: Queue) -> None:
     plugin = Outspoken(False)
-    for number in range(50):
+    for number in range(30):
         await parked(queue, f"one-{number}", plugin)
         await parked(queue, f"two-{number}", plugin, cpu="2")
     queue.wake([known_change()])
     assert plugin.asked == 2
-    assert queue.statistics()["unschedulable"] == 100
+    assert queue.statistics()["unschedulable"] == 60
     plugin.helps = True
     queue.wake([known_change()])
     assert plugin.asked == 4
     assert queue.statistics()["unschedulable"] == 0
 
 
-async def test_no_change_costs_more_than_so_many_questions(queue: Queue) -> None:
+async def test_no_change_costs_more_than_so_many_questions_at_once_and_all_are_asked(
+    queue: Queue, clock: VirtualClock
+) -> None:
     plugin = Outspoken(False)
-    for number in range(MOST_JUDGED + 10):
+    for number in range(ASKED_AT_ONCE + 100):
         await parked(queue, f"p-{number}", plugin, cpu=f"{number + 1}m")
     queue.wake([known_change()])
-    assert plugin.asked == MOST_JUDGED
-    assert queue.statistics()["unschedulable"] == MOST_JUDGED
+    assert plugin.asked == ASKED_AT_ONCE
+    await looked_for_more(queue)
+    assert plugin.asked == ASKED_AT_ONCE + 100
+    assert queue.statistics()["unschedulable"] == ASKED_AT_ONCE + 100
+
+
+async def test_a_change_that_helps_very_many_brings_back_so_many_at_once_and_then_the_next(
+    queue: Queue, clock: VirtualClock
+) -> None:
+    for number in range(200):
+        await parked(queue, f"p-{number}", Outspoken(True))
+    await clock.advance(20)
+    queue.wake([known_change()])
+    assert queue.statistics()["active"] == BROUGHT_AT_ONCE
+    tried = [await queue.pop() for _ in range(200)]
+    assert [item.uid for item in tried] == [f"p-{number}" for number in range(200)]
+    assert queue.statistics()["active"] == 0
+
+
+async def test_a_pod_that_was_tried_since_the_change_is_not_brought_back_by_it_again(
+    queue: Queue, clock: VirtualClock
+) -> None:
+    plugin = Outspoken(True)
+    for number in range(BROUGHT_AT_ONCE + 1):
+        await parked(queue, f"p-{number}", plugin)
+    await clock.advance(20)
+    queue.wake([known_change()])
+    for _ in range(BROUGHT_AT_ONCE + 1):
+        queue.park(await queue.pop(), NODES, None, [plugin])
+    await looked_for_more(queue)
+    assert queue.statistics()["unschedulable"] == BROUGHT_AT_ONCE + 1
+
+
+async def test_a_pod_that_leaves_while_others_wait_for_it_to_be_tried_does_not_keep_them_waiting(
+    queue: Queue, clock: VirtualClock
+) -> None:
+    for number in range(BROUGHT_AT_ONCE + 1):
+        await parked(queue, f"p-{number}", Outspoken(True))
+    await clock.advance(20)
+    queue.wake([known_change()])
+    for number in range(BROUGHT_AT_ONCE):
+        queue.remove(f"p-{number}")
+    assert (await queue.pop()).uid == f"p-{BROUGHT_AT_ONCE}"
+
+
+async def test_work_that_is_much_is_done_in_parts_between_attempts(queue: Queue) -> None:
+    done: list[int] = []
+
+    def work() -> Iterator[None]:
+        for number in range(STEPS_AT_ONCE + 2 * STEPS_A_TURN):
+            done.append(number)
+            yield
+
+    queue.do_later(work())
+    assert len(done) <= STEPS_AT_ONCE + 1
+    for name in "ab":
+        before = len(done)
+        queue.add(parse_pod(make_pod(name, uid=name)))
+        await queue.pop()
+        assert 0 < len(done) - before <= STEPS_A_TURN + 1
+    await looked_for_more(queue)
+    assert len(done) == STEPS_AT_ONCE + 2 * STEPS_A_TURN
+    queue.do_later(iter([None]))
+    assert not queue._work
+
+
+async def test_pods_that_another_policy_decides_for_come_back_behind_new_ones_and_take_turns_with_them(
+    queue: Queue, clock: VirtualClock
+) -> None:
+    for name in ("old-1", "old-2"):
+        await parked(queue, name, Outspoken(False))
+    queue.add(parse_pod(make_pod("high", uid="high", priority=7)))
+    queue.park(await queue.pop(), NODES)
+    await clock.advance(20)
+    queue.wake({Event.POLICY})
+    for name in ("new-1", "new-2", "new-3"):
+        queue.add(parse_pod(make_pod(name, uid=name)))
+    assert [(await queue.pop()).uid for _ in range(6)] == ["high", "new-1", "old-1", "new-2", "old-2", "new-3"]
+
+
+async def test_only_a_pod_that_another_decider_has_now_starts_over(queue: Queue) -> None:
+    await parked(queue, "web", Outspoken(False))
+    (item,) = queue.items()
+    item.decider = "one"
+    queue.follow_decider("web", "one")
+    queue.follow_decider("unknown", "two")
+    assert item.part is Part.UNSCHEDULABLE
+    queue.follow_decider("web", "two")
+    assert item.part is Part.ACTIVE
 
 
 async def test_a_plugin_that_cannot_tell_pods_apart_is_not_asked(queue: Queue) -> None:
@@ -162,7 +270,10 @@ async def test_nothing_is_remembered_of_pods_that_are_not_parked_any_more(queue:
     parked_pods = queue._unschedulable
     assert not parked_pods._groups
     assert not parked_pods._by_namespace
-    assert not any(parked_pods._by_event.values())
+    assert not parked_pods._by_node
+    assert not parked_pods._listens.any()
+    assert not parked_pods._demand._names
+    assert not len(queue._openings)
 
 
 async def test_the_order_is_the_queue_sort_plugin_s(clock: VirtualClock) -> None:

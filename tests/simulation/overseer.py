@@ -462,6 +462,7 @@ class Overseer:
         queue = self._queue
         return [
             ("active", queue._active),
+            ("active", queue._returning),
             ("backoff", queue._backoff),
             ("backoff", queue._failed),
             ("unschedulable", queue._unschedulable._by_time),
@@ -533,10 +534,13 @@ class Overseer:
         return item is not None and any(name.endswith("usher") for name in item.blamed)
 
     def check_parked(self) -> None:
-        """Invariant 10, all the time: who is parked fits nowhere, on what is known; else a change has been missed."""
+        """Invariant 10, all the time: who is parked fits nowhere, on what is known; else a change has been missed.
+
+        Pods that wait until others have been tried for the same room are not parked for good.
+        """
         world = self.knowledge.world()
         for item in list(self._queue._unschedulable):
-            if self.was_refused_by_usher(item.uid):
+            if self.was_refused_by_usher(item.uid) or self._queue.is_next(item):
                 continue
             pod = self._newest(item.pod)
             active = self._intake.policy_for(pod)

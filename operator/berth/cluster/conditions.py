@@ -4,7 +4,8 @@ Type PodScheduled, status False, reason Unschedulable or SchedulerError, and the
 the status subresource replaces this one condition and leaves the others alone; the patch carries the pod's UID, so
 that a namesake is not touched. `lastTransitionTime` moves only when the status does: it is sent when the pod had no
 such condition, or a True one, and kept otherwise. `observedGeneration` is the pod's, where its API server counts
-generations. A condition that the pod already carries is not written again.
+generations. A condition that the pod already carries, or that was written last and that the watch has not shown yet, is
+not written again: what was written counts until the watch shows a version of the pod that is as new.
 
 The node that a pod is nominated to, `status.nominatedNodeName`, is written here as well, in the same request where both
 are to be said. What is decided later counts; it is kept until it is written, or the pod is bound or gone.
@@ -16,7 +17,7 @@ withdrawn and what is on its way is awaited, so that no late "False" overwrites 
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from berth.cluster.api import STRATEGIC_MERGE_PATCH, Api
 from berth.cluster.binder import pod_path
@@ -46,6 +47,14 @@ class _Nomination:
     written: Callable[[str], None]
 
 
+class _Written(NamedTuple):
+    """The condition that was written last, and the version of the pod that has it."""
+
+    reason: str
+    message: str
+    version: str
+
+
 class Conditions:
     """Writes PodScheduled=False in the background."""
 
@@ -53,7 +62,8 @@ class Conditions:
         self._api = api
         self._clock = clock
         self._outbox: Outbox[Report] = Outbox("pod condition", self._write, clock, faults, workers=WORKERS)
-        self._written: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._written: OrderedDict[str, _Written] = OrderedDict()
+        self._on_its_way: dict[str, Report] = {}
         self._nominations: dict[str, _Nomination] = {}  # to be written
 
     def start(self) -> None:
@@ -93,11 +103,28 @@ class Conditions:
         return {"waiting": len(self._outbox), **self._outbox.counts}
 
     def _is_there(self, pod: Pod, reason: str, message: str) -> bool:
-        """Both views must agree: the pod as the watch showed it may be older than what we wrote last."""
-        ours = self._written.get(pod.uid, (reason, message))
-        return pod.scheduled_condition == ("False", reason, message) and ours == (reason, message)
+        """What waits to be written counts first, then what is on its way, then what was written last if the watch has
+        not shown it yet, and else what the pod carries.
+        """
+        said = self._outbox.waiting(pod.uid) or self._on_its_way.get(pod.uid)
+        if said is not None:
+            return (said.reason, said.message) == (reason, message)
+        ours, carried = self._written.get(pod.uid), pod.scheduled_condition == ("False", reason, message)
+        if ours is None:
+            return carried
+        is_ours = (ours.reason, ours.message) == (reason, message)
+        if not (pod.resource_version.isdecimal() and ours.version.isdecimal()):
+            return carried and is_ours  # which of the two is newer is not known
+        return is_ours if int(pod.resource_version) < int(ours.version) else carried
 
     async def _write(self, uid: str, report: Report) -> None:
+        self._on_its_way[uid] = report
+        try:
+            await self._send(uid, report)
+        finally:
+            del self._on_its_way[uid]
+
+    async def _send(self, uid: str, report: Report) -> None:
         pod, nomination = report.pod, self._nominations.get(uid)
         status: dict[str, Any] = {}
         if report.reason:
@@ -113,12 +140,13 @@ class Conditions:
             content_type=STRATEGIC_MERGE_PATCH,
             fenced=True,
         )
+        version = str((body.get("metadata") or {}).get("resourceVersion") or "")
         if nomination is not None:
             if self._nominations.get(uid) is nomination:
                 del self._nominations[uid]
-            nomination.written(str((body.get("metadata") or {}).get("resourceVersion") or ""))
+            nomination.written(version)
         if report.reason:
-            self._written[uid] = (report.reason, report.message)
+            self._written[uid] = _Written(report.reason, report.message, version)
             if len(self._written) > REMEMBERED:
                 self._written.popitem(last=False)
 

@@ -1,9 +1,9 @@
 """Events about pods (Scheduled, FailedScheduling), posted in the background; losing one never costs a pod.
 
-The same event about the same pod (UID, reason and note) within six minutes becomes a series on the first one. The
-second occurrence is written at once, later ones at most every 30 seconds, and what is unwritten when nothing more
-comes, or at exit, is written then. Memory is bounded twice: events waiting to be posted, and series that may still go
-on.
+The same event about the same pod (UID, reason and note) within six minutes becomes a series on the first one, which is
+written as often as client-go writes it: the second occurrence at once, the count of a series that goes on every 30
+minutes, and what is unwritten when nothing has come for six minutes, or at exit, is written then. Memory is bounded
+twice: events waiting to be posted, and series that may still go on.
 
 A server without events.k8s.io/v1 answers 404; from then on core/v1 is used. An event is tried again only when the
 server had no time for it (429, 5xx) or could not be reached, and waits for that aside (`delays`), so that a namespace
@@ -28,7 +28,8 @@ WORKERS = 16
 WAITING_LIMIT = 10_000
 SERIES_LIMIT = 8192
 SERIES_SECONDS = 360.0
-REWRITE_SECONDS = 30.0
+REFRESH_SECONDS = 1800.0
+SWEEP_SECONDS = 60.0
 ATTEMPTS = 24  # nearly five minutes, with the pauses of `delays`
 
 _log = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ class EventRecorder:
         if known is not None and (wall - known.last).total_seconds() < SERIES_SECONDS:
             known.count += 1
             known.last = wall
-            if known.count == 2 or now - known.written_seconds >= REWRITE_SECONDS:
+            if known.count == 2 or now - known.written_seconds >= REFRESH_SECONDS:
                 self._enqueue_growth(known)
             return
         record = Record(pod, event, self._name(pod), wall, wall)
@@ -125,13 +126,15 @@ class EventRecorder:
             await self._all_posted.wait()
 
     async def _sweep(self) -> None:
-        """Write series that have grown and stopped, and forget those that are over."""
+        """Write series that have grown and stopped, or that go on for long, and forget those that are over."""
         while True:
-            await self._clock.sleep(REWRITE_SECONDS)
-            wall = self._clock.wall()
+            await self._clock.sleep(SWEEP_SECONDS)
+            now, wall = self._clock.now(), self._clock.wall()
             for key, record in list(self._series.items()):
-                self._enqueue_growth(record)
-                if (wall - record.last).total_seconds() >= SERIES_SECONDS:
+                is_over = (wall - record.last).total_seconds() >= SERIES_SECONDS
+                if is_over or now - record.written_seconds >= REFRESH_SECONDS:
+                    self._enqueue_growth(record)
+                if is_over:
                     del self._series[key]
 
     async def _post_each(self) -> None:

@@ -55,6 +55,9 @@ class Openings:
     def __len__(self) -> int:
         return len(self._openings)
 
+    def __iter__(self) -> Iterator[Opening]:
+        return iter(list(self._openings.values()))
+
     @property
     def are_due(self) -> bool:
         return bool(self._due)

@@ -60,7 +60,7 @@ from berth.scheduler.change_log import ChangeLog
 from berth.scheduler.changes import NOTHING, asks_the_same
 from berth.scheduler.heap import Heap, Order
 from berth.scheduler.hints import Hints
-from berth.scheduler.openings import Opening, Openings
+from berth.scheduler.openings import Hope, Opening, Openings
 from berth.scheduler.parked import Group, Parked
 from berth.scheduler.ports import Clock
 from berth.scheduler.queued import PACE, Part, QueuedPod
@@ -126,6 +126,13 @@ class Queue:
         """Where the pod is."""
         item = self._items.get(uid)
         return item.part if item else None
+
+    def is_next(self, item: QueuedPod) -> bool:
+        """Whether the pod is to be looked at again when others have been tried for what happened."""
+        return any(
+            hope is not None and item.parked <= hope.mark
+            for hope in (opening.hopes.get(item.group) for opening in self._openings)
+        )
 
     def waiting(self) -> list[Pod]:
         """Every pod that waits for nothing but a node: all of them but the gated ones."""
@@ -497,8 +504,8 @@ class Queue:
         if self.hints is not None:
             self.hints.forget()
         for key, hope in self._openings.in_order(opening, self._turn_of_group):
-            group = self._unschedulable.group(key)
-            if group is None or group.first.parked > hope.mark:
+            group = self._untried(key, hope)
+            if group is None:
                 del opening.hopes[key]
                 continue
             if asked >= most:
@@ -514,8 +521,15 @@ class Queue:
             for item in list(islice(group.members.values(), room)):
                 if item.parked <= hope.mark:
                     slow += self._bring_back(item, opening, causes.cause_of(helpful[0]))
+            if self._untried(key, hope) is None:
+                del opening.hopes[key]
         self._openings.settle(opening)
         return asked
+
+    def _untried(self, key: Hashable, hope: Hope) -> Group | None:
+        """The group, if a pod of it has not been tried since."""
+        group = self._unschedulable.group(key)
+        return None if group is None or group.first.parked > hope.mark else group
 
     def _bring_back(self, item: QueuedPod, opening: Opening, cause: str) -> bool:
         """Whether the pod has to wait for its backoff first; then the opening does not wait for it."""

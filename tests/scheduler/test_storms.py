@@ -1,0 +1,243 @@
+"""Thousands of pods wait, and something happens: those are tried that it can help, as many as it can help, and no others.
+
+Counts of attempts, not times: `make bench-storms` has those.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from policy.builders import make_policy
+from scheduler.house import House, running
+from scheduler.memory_cluster import Body
+from support.builders import make_node, make_pod
+
+
+def pinned(node: str) -> Body:
+    """A DaemonSet's pod for the node."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return make_pod(f"ds-{node}", cpu=1, affinity={"nodeAffinity": required})
+
+
+@contextmanager
+def attempts(house: House) -> Iterator[list[str]]:
+    """The names of the pods that are tried in the block."""
+    tried: list[str] = []
+    cycle = house.scheduler._cycle
+    guard = cycle._guard
+
+    def counted(item: Any, step: Any) -> None:
+        tried.append(item.pod.name)
+        guard(item, step)
+
+    cycle._guard = counted  # type: ignore[method-assign]
+    yield tried
+    cycle._guard = guard  # type: ignore[method-assign]
+
+
+async def waiting(house: House, *bodies: Body) -> None:
+    """These are there, every pod has been tried, and every backoff is over."""
+    house.write(*bodies)
+    await house.go()
+    await house.pass_time(20, step=20)
+
+
+async def test_a_pod_that_leaves_too_little_for_any_of_200_kinds_leads_to_no_attempt() -> None:
+    async with running() as house:
+        pods = [make_pod(f"p-{number}", cpu=f"{3000 + number}m") for number in range(200)]
+        await waiting(house, make_node("n", cpu=4), make_pod("a", node="n", cpu=2), make_pod("b", node="n", cpu=2), *pods)
+        with attempts(house) as tried:
+            house.cluster.delete("Pod", "default/a")
+            await house.go()
+        assert not tried
+
+
+async def test_of_200_kinds_the_one_is_tried_that_has_room_now() -> None:
+    async with running() as house:
+        pods = [make_pod(f"p-{number}", cpu=f"{3000 - 10 * number}m") for number in range(200)]
+        full = [make_pod("a", node="n", cpu="1015m"), make_pod("b", node="n", cpu="2985m")]
+        await waiting(house, make_node("n", cpu=4), *full, *pods)
+        with attempts(house) as tried:
+            house.cluster.delete("Pod", "default/a")
+            await house.go()
+        assert tried == ["p-199"]
+        assert house.cluster.node_of("p-199") == "n"
+
+
+async def test_of_pods_that_are_each_bound_to_a_node_only_the_one_of_the_node_with_room_is_tried() -> None:
+    names = [f"n-{number}" for number in range(150)]
+    async with running() as house:
+        nodes = [make_node(name, cpu=1) for name in names]
+        full = [make_pod(f"full-{name}", node=name, cpu=1) for name in names]
+        await waiting(house, *nodes, *full, *map(pinned, names))
+        reported = len(house.cluster.events)
+        with attempts(house) as tried:
+            house.cluster.delete("Pod", "default/full-n-7")
+            await house.go()
+        assert tried == ["ds-n-7"]
+        assert house.cluster.node_of("ds-n-7") == "n-7"
+        assert len(house.cluster.events) == reported + 1
+
+
+async def test_a_node_that_joins_is_tried_for_as_many_pods_as_it_takes() -> None:
+    async with running() as house:
+        pods = [make_pod(f"p-{number}", cpu=1) for number in range(300)]
+        await waiting(house, make_node("full", cpu=1), make_pod("a", node="full", cpu=1), *pods)
+        with attempts(house) as tried:
+            house.write(make_node("new", cpu=4))
+            await house.go()
+        assert tried == ["p-0", "p-1", "p-2", "p-3"]
+        assert house.queue.statistics()["unschedulable"] == 296
+
+
+async def test_room_that_the_first_pods_cannot_use_is_offered_to_the_next() -> None:
+    async with running() as house:
+        choosy = [make_pod(f"choosy-{number}", cpu=1, node_selector={"zone": "z1"}) for number in range(3)]
+        full = [make_node("full", cpu=1, labels={"zone": "z1"}), make_pod("a", node="full", cpu=1)]
+        await waiting(house, *full, *choosy, *(make_pod(f"p-{number}", cpu=1) for number in range(3)))
+        with attempts(house) as tried:
+            house.write(make_node("new", cpu=1, labels={"zone": "z2"}))
+            await house.go()
+        assert tried == ["choosy-0", "choosy-1", "choosy-2", "p-0"]
+        assert house.cluster.node_of("p-0") == "new"
+
+
+async def test_rooms_that_come_one_after_the_other_are_not_counted_twice() -> None:
+    async with running() as house:
+        full = [make_pod(f"full-{number}", node="n", cpu=1) for number in range(4)]
+        pods = [make_pod(f"p-{number}", cpu=1) for number in range(50)]
+        await waiting(house, make_node("n", cpu=4), *full, *pods)
+        with attempts(house) as tried:
+            for number in range(4):
+                house.cluster.delete("Pod", f"default/full-{number}")
+            await house.go()
+        assert tried == ["p-0", "p-1", "p-2", "p-3"]
+
+
+async def test_the_higher_priority_is_tried_first_for_room_that_came() -> None:
+    async with running() as house:
+        pods = [make_pod(f"p-{number}", cpu=1, priority=number) for number in range(10)]
+        await waiting(house, make_node("full", cpu=1), make_pod("a", node="full", cpu=1, priority=99), *pods)
+        with attempts(house) as tried:
+            house.write(make_node("new", cpu=2))
+            await house.go()
+        assert tried == ["p-9", "p-8"]
+
+
+async def test_a_preemptor_is_tried_where_weaker_pods_hold_the_room() -> None:
+    async with running() as house:
+        strong = [make_pod(f"p-{number}", cpu=2, priority=7) for number in range(150)]
+        await waiting(house, make_node("full", cpu=2), make_pod("a", node="full", cpu=2, priority=9), *strong)
+        weak = make_pod("weak", node="full", cpu=2, priority=1)
+        with attempts(house) as tried:
+            house.write(weak)
+            house.cluster.delete("Pod", "default/a")
+            await house.go()
+        assert tried[0] == "p-0"
+        assert house.cluster.evictions == ["weak"]
+
+
+# --- policies --------------------------------------------------------------------------------------------------------
+
+
+def team(name: str, generation: int = 1, **spec: Any) -> Body:
+    weight = [{"name": "NodeResourcesFit", "weight": generation}]
+    return make_policy(name, generation=generation, **{"schedulerName": name, "priorities": weight, **spec})
+
+
+async def teams(house: House, each: int = 2, count: int = 3) -> None:
+    pods = [
+        make_pod(f"t{number}-{pod}", cpu=2, scheduler=f"team-{number}") for pod in range(each) for number in range(count)
+    ]
+    await waiting(house, make_node("n", cpu=1), *(team(f"team-{number}") for number in range(count)), *pods)
+
+
+async def test_only_the_pods_of_the_policy_that_is_edited_are_tried_again() -> None:
+    async with running() as house:
+        await teams(house)
+        with attempts(house) as tried:
+            house.write(team("team-1", 2))
+            await house.go()
+        assert tried == ["t1-0", "t1-1"]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [team("shadow", mode="Shadow", schedulerName="team-1"), team("elsewhere"), team("team-1")],
+    ids=["in Shadow mode", "for a name that no pod has", "as it was"],
+)
+async def test_a_policy_that_decides_for_none_of_the_pods_brings_nobody_back(policy: Body) -> None:
+    async with running() as house:
+        await teams(house)
+        with attempts(house) as tried:
+            house.write(policy)
+            await house.go()
+        assert not tried
+
+
+async def test_of_one_scheduler_name_those_are_tried_whom_the_new_policy_selects() -> None:
+    async with running() as house:
+        pods = [make_pod(name, cpu=2, labels={"team": name}) for name in ("red", "blue")]
+        await waiting(house, make_node("n", cpu=1), team("all", schedulerName="berth"), *pods)
+        with attempts(house) as tried:
+            house.write(team("red", schedulerName="berth", podSelector={"matchLabels": {"team": "red"}}))
+            await house.go()
+            assert tried == ["red"]
+            house.cluster.delete("SchedulingPolicy", "red")
+            await house.go()
+        assert tried == ["red", "red"]
+
+
+async def test_pods_of_a_policy_that_is_based_on_the_one_that_is_edited_are_tried_again() -> None:
+    async with running() as house:
+        await teams(house)
+        house.write(team("team-2", 2, base="team-1"))
+        await house.go()
+        with attempts(house) as tried:
+            house.write(team("team-1", 2, parameters={"limit": 1}))
+            await house.go()
+        assert sorted(tried) == ["t1-0", "t1-1", "t2-0", "t2-1"]
+
+
+async def test_a_new_pod_of_another_team_does_not_wait_for_the_pods_of_an_edited_policy() -> None:
+    async with running() as house:
+        house.write(make_pod("high", cpu=2, scheduler="team-0", priority=5))
+        await teams(house, each=400, count=1)
+        with attempts(house) as tried:
+            house.write(team("team-0", 2), *(make_pod(f"new-{number}", cpu=2) for number in range(3)))
+            await house.go()
+        assert tried[0] == "high"
+        assert tried.index("new-2") <= 2 * 3
+        assert len(tried) == 404
+
+
+async def test_all_pods_of_an_edited_policy_are_tried_although_new_ones_never_end() -> None:
+    async with running() as house:
+        await teams(house, each=20, count=1)
+        with attempts(house) as tried:
+            house.write(team("team-0", 2), *(make_pod(f"new-{number}", cpu=2) for number in range(100)))
+            await house.go()
+        assert {f"t0-{pod}" for pod in range(20)} <= set(tried[:41])
+
+
+async def test_an_edit_during_an_edit_is_not_missed() -> None:
+    async with running() as house:
+        await teams(house, each=400, count=2)
+        with attempts(house) as tried:
+            house.write(team("team-0", 2))
+            house.write(team("team-1", 2))
+            house.write(team("team-0", 3))
+            await house.go()
+        assert set(tried) == {f"t{number}-{pod}" for number in range(2) for pod in range(400)}
+
+
+async def test_a_replica_that_takes_over_tries_every_pod() -> None:
+    async with running() as house:
+        await teams(house, each=200, count=2)
+        with attempts(house) as tried:
+            house.scheduler.take_over()
+            await house.go()
+        assert len(tried) == 400
