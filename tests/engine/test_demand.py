@@ -1,4 +1,4 @@
-"""The columns of what unschedulable pods ask for, beside the filter that they stand for, one pod and one node at a time."""
+"""The columns of what unschedulable pods ask for, beside the filter that they stand for."""
 
 from typing import Any
 
@@ -43,7 +43,12 @@ def put(demand: Demand, slot: int, pod: Pod) -> None:
 
 
 @settings(max_examples=150)
-@given(allocatable=REQUESTS, placed=st.lists(PODS, max_size=4), asked=st.lists(PODS, max_size=6), places=st.integers(0, 5))
+@given(
+    allocatable=REQUESTS,
+    placed=st.lists(PODS, max_size=4),
+    asked=st.lists(PODS, max_size=6),
+    places=st.integers(0, 5),
+)
 def test_a_node_has_room_for_a_pod_wherever_the_filter_says_so_at_once_or_after_a_preemption(
     allocatable: dict[str, int], placed: list[dict[str, Any]], asked: list[dict[str, Any]], places: int
 ) -> None:
@@ -53,7 +58,8 @@ def test_a_node_has_room_for_a_pod_wherever_the_filter_says_so_at_once_or_after_
         put(demand, slot, pod)
     fits = demand.fitting(state, "a")
     change = Change(frozenset({Event.POD_REMOVED}), node="a")
-    small = all(amount < 2**62 for pod in (*placed, *asked, {"requests": allocatable}) for amount in pod["requests"].values())
+    everything = [allocatable, *(pod["requests"] for pod in (*placed, *asked))]
+    small = all(amount < 2**62 for amounts in everything for amount in amounts.values())
     for slot, pod in enumerate(pods):
         said = fits_there(FIT, Query(pod, state.table), state, change)
         assert fits[slot] or not said

@@ -101,7 +101,8 @@ async def test_a_shadow_that_is_deleted_and_made_again_counts_from_the_beginning
         await house.go()
         assert outcomes(house) == {"same": 1}
         house.cluster.delete("SchedulingPolicy", "canary")
-        house.write(canary() | {"metadata": {"name": "canary", "uid": "another", "generation": 1}}, make_pod("q", cpu=2))
+        another = {"metadata": {"name": "canary", "uid": "another", "generation": 1}}
+        house.write(canary() | another, make_pod("q", cpu=2))
         await house.pass_time(20)
         assert outcomes(house) == {"same": 1}
 

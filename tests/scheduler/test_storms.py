@@ -1,4 +1,4 @@
-"""Thousands of pods wait, and something happens: those are tried that it can help, as many as it can help, and no others.
+"""Many pods wait, and something happens: those are tried that it can help, as many as it can help, and no others.
 
 Counts of attempts, not times: `make bench-storms` has those.
 """
@@ -48,7 +48,8 @@ async def waiting(house: House, *bodies: Body) -> None:
 async def test_a_pod_that_leaves_too_little_for_any_of_200_kinds_leads_to_no_attempt() -> None:
     async with running() as house:
         pods = [make_pod(f"p-{number}", cpu=f"{3000 + number}m") for number in range(200)]
-        await waiting(house, make_node("n", cpu=4), make_pod("a", node="n", cpu=2), make_pod("b", node="n", cpu=2), *pods)
+        full = [make_pod(name, node="n", cpu=2) for name in "ab"]
+        await waiting(house, make_node("n", cpu=4), *full, *pods)
         with attempts(house) as tried:
             house.cluster.delete("Pod", "default/a")
             await house.go()
@@ -149,9 +150,8 @@ def team(name: str, generation: int = 1, **spec: Any) -> Body:
 
 
 async def teams(house: House, each: int = 2, count: int = 3) -> None:
-    pods = [
-        make_pod(f"t{number}-{pod}", cpu=2, scheduler=f"team-{number}") for pod in range(each) for number in range(count)
-    ]
+    names = [(f"t{number}-{pod}", f"team-{number}") for pod in range(each) for number in range(count)]
+    pods = [make_pod(name, cpu=2, scheduler=scheduler) for name, scheduler in names]
     await waiting(house, make_node("n", cpu=1), *(team(f"team-{number}") for number in range(count)), *pods)
 
 

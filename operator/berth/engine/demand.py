@@ -1,4 +1,4 @@
-"""What unschedulable pods ask for, as columns: one row for each kind of pod, so that one look at a node answers for all.
+"""What unschedulable pods ask for, as columns: a row for each kind of pod, so that one look at a node answers for all.
 
 need      int64[slots, resources]   in the table's units; 0: none
 level     int64[slots]              the priority below which pods on a node count as free; the least number for pods
@@ -6,8 +6,8 @@ level     int64[slots]              the priority below which pods on a node coun
 
 A node has room for a kind if, of every resource, what is free there and what weaker pods hold is no less than the need.
 It is a screen: it may say yes where a filter says no, because at most MOST_RESOURCES resources have a column here, and
-amounts beyond MOST count as MOST. It never says no where NodeResourcesFit would let the pod on the node, at once or after
-a preemption.
+amounts beyond MOST count as MOST. It never says no where NodeResourcesFit would let the pod on the node, at once or
+after a preemption.
 """
 
 from collections import Counter

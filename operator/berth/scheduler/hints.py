@@ -92,7 +92,9 @@ class _Asked:
 
     def hint(self, plugin: Plugin) -> bool:
         change, state = self._change, self._hints.state
-        return self._hints.answer("hint", plugin, self._pod, lambda: self._counted(plugin.hint(self._query, state, change)))
+        return self._hints.answer(
+            "hint", plugin, self._pod, lambda: self._counted(plugin.hint(self._query, state, change))
+        )
 
     def _counted(self, helps: bool) -> bool:
         self._hints.counts["may help" if helps else "does not help"] += 1

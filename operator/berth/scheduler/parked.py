@@ -42,7 +42,7 @@ _BIT: Final = {event: 1 << number for number, event in enumerate(Event)}
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """Pods that the same changes help; `pins` are the only nodes that they may go to, none where they may go anywhere."""
+    """Pods that the same changes help; `pins` are the only nodes that they may go to, none: they may go anywhere."""
 
     key: Hashable
     slot: int
