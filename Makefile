@@ -33,7 +33,7 @@ NOMINATED ?=
 OUT ?=
 
 .PHONY: help install demo test check docs lock sbom control-plane cluster-test oracle vectors simulate mutations soak clean
-.PHONY: bench bench-engine bench-expressions bench-rollouts bench-cluster bench-takeover
+.PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-cluster bench-takeover
 
 help: ## list the targets
 	@echo "usage: make TARGET [ARGS='...']"
@@ -106,8 +106,8 @@ bench: $(READY) ## bench-engine, bench-expressions and bench-rollouts, then benc
 	@$(MAKE) --no-print-directory bench-cluster
 
 # Figures of one core: numpy must not start threads.
-bench-engine bench-expressions bench-rollouts: export OMP_NUM_THREADS = 1
-bench-engine bench-expressions bench-rollouts: export OPENBLAS_NUM_THREADS = 1
+bench-engine bench-expressions bench-rollouts bench-storms: export OMP_NUM_THREADS = 1
+bench-engine bench-expressions bench-rollouts bench-storms: export OPENBLAS_NUM_THREADS = 1
 
 bench-engine: $(READY) ## decision times at 1,000, 5,000 and 20,000 nodes, by what pods ask for
 	@$(RUN) -m bench.engine $(ARGS)
@@ -117,6 +117,9 @@ bench-expressions: $(READY) ## what expressions in a policy add to a decision, b
 
 bench-rollouts: $(READY) ## decision times and memory under endless rollouts of 2,000 Deployments
 	@PYTHONPATH=tests $(RUN) -m bench.rollouts $(ARGS)
+
+bench-storms: $(READY) ## what one event costs where thousands of pods wait: make bench-storms [ARGS='--nodes 500']
+	@PYTHONPATH=tests $(RUN) -m bench.storms $(ARGS)
 
 bench-cluster: $(READY) ## pods/s of Berth, kube-scheduler and a client that only binds
 	@$(CONTROL_PLANE) --with-scheduler

@@ -29,7 +29,7 @@ What its answers hang on decides how long they are kept:
                   leave never make it refuse a node that it let the pod onto
     watched       the nodes with pods on them that can change the verdict on them, where the plugin knows
     local_events  the events of `wakes_on` by which a pod or a node changes its verdict on that one node only, so that
-                  such a change helps nobody whom another plugin still keeps away from there
+                  such a change helps no pod that another plugin still keeps away from there
 
 What it may do about a pod after the decision, until it is bound, is another contract (stages.py).
 

@@ -35,7 +35,11 @@ class Disruptions:
         self._budgets: Budgets | None = None
 
     def begin(self, pod: Pod, node_name: str) -> None:
-        """The pod is to leave the node."""
+        """The pod is to leave the node, where it may have come after it had left another, or this one before."""
+        leaver = self._leavers.get(pod.uid)
+        if leaver is not None and self._is_there(pod.uid, node_name):
+            leaver.node, leaver.since = node_name, None
+            return
         if self._budgets is None or not self._budgets.are_of(self._state):
             self._budgets = Budgets(self._state)
         budgets = self._budgets.of(pod)
@@ -57,8 +61,7 @@ class Disruptions:
         """The cluster spoke of the pod."""
         leaver = self._leavers.get(uid)
         if leaver is not None and leaver.since is None:
-            there = self._state.table.pods_on(leaver.node).get(uid)
-            if there is None or there.deleting:
+            if not self._is_there(uid, leaver.node):
                 leaver.since, leaver.versions = self._clock.now(), self._versions(leaver)
 
     def look(self) -> None:
@@ -72,6 +75,11 @@ class Disruptions:
                 passed = now - leaver.since
                 if passed >= MOST_SECONDS or (passed >= LEAST_SECONDS and self._are_written(leaver)):
                     self.end(uid)
+
+    def _is_there(self, uid: str, node_name: str) -> bool:
+        """Whether the pod is on the node, and is not going to leave it as the cluster knows."""
+        there = self._state.table.pods_on(node_name).get(uid)
+        return there is not None and not there.deleting
 
     def _are_written(self, leaver: _Leaver) -> bool:
         return all(new != old for new, old in zip(self._versions(leaver), leaver.versions, strict=True))

@@ -122,8 +122,12 @@ class Evicting:
     def look(self, uid: str) -> None:
         """The cluster spoke of the pod: a preemptor, a victim, or one that is neither."""
         self.disruptions.heard_of_pod(uid)
-        if uid in self._leaving:
-            for push in self._leaving[uid].pushes:
+        leaver = self._leaving.get(uid)
+        if leaver is not None:
+            for push in leaver.pushes:
+                there = self._state.table.pods_on(push.node).get(uid)
+                if there is not None and not there.deleting and not leaver.is_done:
+                    self.disruptions.begin(there, push.node)  # again, if it had left and came back
                 push.signal.set()
         if uid in self._running:
             self._running[uid].signal.set()
