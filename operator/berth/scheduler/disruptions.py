@@ -60,9 +60,8 @@ class Disruptions:
     def heard_of_pod(self, uid: str) -> None:
         """The cluster spoke of the pod."""
         leaver = self._leavers.get(uid)
-        if leaver is not None and leaver.since is None:
-            if not self._is_there(uid, leaver.node):
-                leaver.since, leaver.versions = self._clock.now(), self._versions(leaver)
+        if leaver is not None and leaver.since is None and not self._is_there(uid, leaver.node):
+            leaver.since, leaver.versions = self._clock.now(), self._versions(leaver)
 
     def look(self) -> None:
         """End what the budgets count by now, and remember nothing of pods that are gone."""
