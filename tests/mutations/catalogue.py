@@ -120,7 +120,7 @@ CLUSTER: Final = (
     Mutation(
         "every occurrence of an event is written",
         "cluster/events.py",
-        "if known.count == 2 or now - known.written_seconds >= REWRITE_SECONDS:",
+        "if known.count == 2 or now - known.written_seconds >= REFRESH_SECONDS:",
         "if True:",
         ("tests/edge/test_events.py",),
     ),
@@ -284,9 +284,37 @@ SCHEDULER: Final = (
     Mutation(
         "a pod that comes back without a node forgets its attempts",
         "scheduler/queue.py",
-        "now, attempts=attempts, pace=pace, queued=queued)",
-        "now, pace=pace, queued=queued)",
+        "now, attempts=attempts, pace=pace, queued=queued, decider=decider)",
+        "now, pace=pace, queued=queued, decider=decider)",
         ("tests/scheduler/test_queue.py",),
+    ),
+    Mutation(
+        "room on a node that another plugin keeps the pod away from helps it",
+        "scheduler/hints.py",
+        "        return all(asked.admits(plugin) for plugin in plugins)",
+        "        return True",
+        ("tests/scheduler/test_storms.py",),
+    ),
+    Mutation(
+        "room on a node brings back more pods than it holds",
+        "scheduler/queue.py",
+        "        return min(BROUGHT_AT_ONCE, self._unschedulable.places(group, self.hints.state, opening.node))",
+        "        return BROUGHT_AT_ONCE",
+        ("tests/scheduler/test_storms.py",),
+    ),
+    Mutation(
+        "pods that wait for others to be tried are not looked at again",
+        "scheduler/openings.py",
+        "        opening.out.discard(uid)\n",
+        "",
+        ("tests/scheduler/test_storms.py", "tests/scheduler/test_queue_hints.py"),
+    ),
+    Mutation(
+        "a change of policies brings back pods that the same policy decides for",
+        "scheduler/queue.py",
+        "(Part.BACKOFF, Part.UNSCHEDULABLE) and item.decider != decider:",
+        "(Part.BACKOFF, Part.UNSCHEDULABLE):",
+        ("tests/scheduler/test_storms.py", "tests/scheduler/test_queue_hints.py"),
     ),
     Mutation(
         "an attempt that was abandoned counts",

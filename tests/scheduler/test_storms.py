@@ -83,6 +83,21 @@ async def test_of_pods_that_are_each_bound_to_a_node_only_the_one_of_the_node_wi
         assert len(house.cluster.events) == reported + 1
 
 
+async def test_room_on_a_node_that_a_pod_may_not_go_to_for_another_reason_leads_to_no_attempt() -> None:
+    async with running() as house:
+        nodes = [make_node(zone, cpu=1, labels={"zone": zone}) for zone in ("z1", "z2")]
+        full = [make_pod(f"full-{zone}", node=zone, cpu=1) for zone in ("z1", "z2")]
+        await waiting(house, *nodes, *full, make_pod("choosy", cpu=1, node_selector={"zone": "z1"}))
+        with attempts(house) as tried:
+            house.cluster.delete("Pod", "default/full-z2")
+            await house.go()
+            assert not tried
+            house.cluster.change("Node", "z2", lambda node: node["metadata"]["labels"].update(zone="z1"))
+            await house.go()
+        assert tried == ["choosy"]
+        assert house.cluster.node_of("choosy") == "z2"
+
+
 async def test_a_node_that_joins_is_tried_for_as_many_pods_as_it_takes() -> None:
     async with running() as house:
         pods = [make_pod(f"p-{number}", cpu=1) for number in range(300)]
