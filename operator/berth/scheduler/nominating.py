@@ -1,6 +1,10 @@
 """Whom nodes are being made free for: decided in memory at once, written into the API soon.
 
 Pods of other schedulers are theirs: what they wait for counts, and is never taken from them.
+
+Only the leader decides. A standby shows what the API says: a decision that it made in memory could not be written, and
+would hide what the leader decides afterwards. A nomination to a node that does not exist is therefore left alone there,
+and withdrawn by the leader: when the node goes, and when it begins to lead.
 """
 
 from functools import partial
@@ -24,10 +28,22 @@ class Nominator:
         self._policies = policies
         self._cluster = cluster
         self._faults = faults
+        self._decides = False
+
+    def lead(self) -> None:
+        """This replica decides from now on: nominations to nodes that have gone meanwhile are withdrawn."""
+        self._decides = True
+        for name in list(self._state.nominated):
+            self.look_at_node(name)
+
+    def stand_by(self) -> None:
+        """Another replica decides from now on: pods wait for the nodes that the API says, and nothing is decided."""
+        self._decides = False
+        self._cache.take_back_nominations()
 
     def nominate(self, pod: Pod, node_name: str) -> None:
-        """In memory at once, and in the API soon."""
-        if pod.nominated_node_name == node_name:
+        """In memory at once, and in the API soon; does nothing on a standby."""
+        if not self._decides or pod.nominated_node_name == node_name:
             return
         number = self._cache.nominate(pod.uid, node_name)
         if number is None:
@@ -53,7 +69,7 @@ class Nominator:
 
     def look_at_node(self, name: str) -> None:
         """The cluster spoke of the node: if it is gone, nobody of ours waits for it any more (#95752)."""
-        if name not in self._state.nominated or self._state.table.node(name) is not None:
+        if not self._decides or name not in self._state.nominated or self._state.table.node(name) is not None:
             return
         for pod in list(self._state.nominated[name].values()):
             if self._policies.serves(pod.scheduler_name):

@@ -88,6 +88,8 @@ class Preempting:
         self._asking: dict[str, _Asking] = {}
         self.withdraw = self._nominator.withdraw
         self.look_at_node = self._nominator.look_at_node
+        self.lead = self._nominator.lead
+        self.stand_by = self._nominator.stand_by
         self.extenders: Extenders | None = None
         self.attempts = 0
         self.victims: Counter[int] = Counter()  # how often so many were chosen
@@ -96,6 +98,7 @@ class Preempting:
         """End an attempt that has found no node, on the state that it was made on."""
         survey, query, kept = diagnosis.survey, diagnosis.query, diagnosis.in_words()
         if active.preemption is None or survey is None or query is None:
+            self.withdraw(pod)  # nobody makes a node free for it, and the one that it was nominated to does not fit
             self._park(item, pod, active, kept, kept.message)
             return
         self.attempts += 1

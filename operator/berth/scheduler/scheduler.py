@@ -175,6 +175,7 @@ class Scheduler:
     def open(self) -> None:
         """Decisions may be made: what the cache holds is whole."""
         if not self._stopping.is_set():
+            self._preempting.lead()
             self._queue.open()
             self._intake.complain()
 
@@ -189,7 +190,7 @@ class Scheduler:
         """
         self._queue.close()
         self._stages.let_go()
-        self._cache.take_back_nominations()
+        self._preempting.stand_by()
 
     def take_over(self) -> None:
         """Another replica has decided so far: open, and try every pod as if it were new here."""
