@@ -223,7 +223,6 @@ class Runtime:
             cache=self._cache,
             queue=self._queue,
             policies=self._book,
-            cluster=self._cluster,
             asker=self._asker,
             bodies=self._bodies,
             clock=self._clock,

@@ -126,7 +126,6 @@ class ExtendedHouse(House):
             cache=self.cache,
             queue=self.queue,
             policies=self.policies,
-            cluster=self.cluster,
             asker=self.asker,
             bodies=MemoryBodies(self.cluster),
             clock=self.clock,

@@ -1,7 +1,7 @@
 """Attempts that wait for extenders: what may happen between the look at the pod and the decision on it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.records import Policy
 from berth.scheduler import BindRefused, OutcomeUnknown
-from berth.scheduler.ports import Attempts, Bind
+from berth.scheduler.ports import Attempts, OutsideBind
 from berth.scheduler.queue import Part, QueuedPod
 from policy.builders import make_policy
 from scheduler.extender_service import extender_at, policy_with, running_extended, serving
@@ -37,7 +37,7 @@ class Patient:
     def __init__(self, attempts: Attempts) -> None:
         self.attempts = attempts
         self.calls: list[Call] = []
-        self.bind: Bind | None = None
+        self.bind: Callable[[Pod, str], Awaitable[None]] | None = None
         self.looks: list[str] = []
         self.stopped = False
 
@@ -50,8 +50,11 @@ class Patient:
     def look(self, uid: str) -> None:
         self.looks.append(uid)
 
-    def binder(self, active: ActivePolicy, pod: Pod) -> Bind | None:
-        return self.bind
+    def binder(self, active: ActivePolicy, pod: Pod) -> OutsideBind | None:
+        return None if self.bind is None else OutsideBind("http://localhost", self.bind)
+
+    def narrows(self, policy: Policy, pod: Pod) -> bool:
+        return False
 
     async def stop(self) -> None:
         self.stopped = True

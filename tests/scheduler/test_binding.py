@@ -14,7 +14,7 @@ def used_millicores(house: House, node: str) -> int:
 
 def outcomes(house: House) -> dict[str, int]:
     binds: dict[str, int] = house.scheduler.statistics()["binds"]
-    return {outcome: count for outcome, count in binds.items() if outcome != "running"}
+    return {outcome: count for outcome, count in binds.items() if outcome not in ("running", "waiting")}
 
 
 async def test_a_refused_bind_frees_the_room_and_tries_again_after_a_backoff() -> None:

@@ -33,7 +33,7 @@ async def test_a_pod_is_bound_to_a_node_with_room_and_told_so() -> None:
         assert event.note == "Successfully assigned default/web to free"
         statistics = house.scheduler.statistics()
         assert statistics["attempts"] == {"scheduled": 1}
-        assert statistics["binds"] == {"running": 0, "bound": 1}
+        assert statistics["binds"] == {"running": 0, "waiting": 0, "bound": 1}
         assert statistics["cache"]["pods"] == {"pending": 0, "binding": 0, "echo_pending": 0, "bound": 2}
         assert sum(statistics["queue"].values()) == 0
 

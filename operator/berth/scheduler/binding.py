@@ -16,8 +16,12 @@ tried again, which costs a 404 each time. Nothing is reported of it.
 A conflict is read as well because the bind in the way may be our own: one that was given up and landed late (#96579).
 
 Where an extender binds, it is asked instead of the API server; else plugins that bind are asked first. What one of
-them says when it does not succeed is no proof that nothing was bound, so the outcome is unknown. Such a bind takes none
-of the places for running binds: an extender that hangs holds up nobody but the pods that it is to bind.
+them says when it does not succeed is no proof that nothing was bound, so the outcome is unknown.
+
+The API server is asked for a limited number of binds at once (`bind_limit`), whichever way a pod has come, and each
+extender and each plugin that binds for another number. So an extender that hangs holds up nobody but the pods that it
+is to bind; should it decline, the pod needs one of the places at the API server as well. Whoever hands a pod over has
+taken a place for it (`take_place`, `wait_place`); until then the pod is not being bound, and is with `Stages`.
 
 At its end, once, the plugins of the policy hear whether the pod is bound (`Course.end`).
 
@@ -32,7 +36,8 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from berth.model import Pod
 from berth.policy.compile import ActivePolicy
@@ -45,17 +50,31 @@ from berth.scheduler.echoes import Echoes, node_of
 from berth.scheduler.faults import Faults
 from berth.scheduler.intake import Intake
 from berth.scheduler.measures import Measures, timed
-from berth.scheduler.ports import Bind, BindRefused, Clock, Cluster, NotLeading, OutcomeUnknown, Unavailable
+from berth.scheduler.places import Places
+from berth.scheduler.ports import (
+    BindRefused,
+    Clock,
+    Cluster,
+    Declined,
+    NotLeading,
+    OutcomeUnknown,
+    OutsideBind,
+    Unavailable,
+)
 from berth.scheduler.queue import QueuedPod
 from berth.scheduler.reporting import Reporter
 from berth.scheduler.waiting import wait_for_tasks
 
+OTHERS_LIMIT: Final = 64  # of binds that one extender, or one plugin, is asked for at once
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 10.0
 POLICY_ANNOTATION = "berth.dev/policy"
 GENERATION_ANNOTATION = "berth.dev/policy-generation"
 
 logger = logging.getLogger(__name__)
+
+Others = tuple[str, ...]
+"""The extender, or the plugins, that are asked to bind a pod."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,13 +85,15 @@ class Assignment:
     pod: Pod
     node_name: str
     active: ActivePolicy
-    bind: Bind | None = None
+    bind: OutsideBind | None = None
     course: Course | None = None
 
     @property
-    def is_ours(self) -> bool:
-        """Nobody else is asked to bind the pod."""
-        return self.bind is None and (self.course is None or not self.course.binds)
+    def others(self) -> Others:
+        """Who is asked to bind the pod before the API server is."""
+        if self.bind is not None:
+            return (self.bind.where,)
+        return () if self.course is None else self.course.binders
 
 
 class Binder:
@@ -101,28 +122,59 @@ class Binder:
         self._usage = usage
         self._faults = faults
         self._measures = measures
-        self._limit = limit
+        self._ours = Places(limit)
+        self._others: dict[Others, Places] = {}
         self._tasks: dict[asyncio.Task[None], str] = {}
-        self._placed: set[asyncio.Task[None]] = set()  # those that take a place
+        self._declined: set[asyncio.Task[Any]] = set()  # those that hold one of our places beside another's
+        self.waiting = 0  # for a place
         self.outcomes: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._tasks)
 
+    # --- places ------------------------------------------------------------------------------------------------------
+
     async def wait_slot(self) -> None:
-        """Wait until fewer binds are under way than may be."""
-        while len(self._placed) >= self._limit:
-            await asyncio.wait(self._placed, return_when=asyncio.FIRST_COMPLETED)
+        """Wait until the API server may be asked for another bind; those who waited before have their turn first."""
+        if self._ours.is_full:
+            await self._ours.wait()
+            self._ours.give_back()
+
+    def take_place(self, assignment: Assignment) -> bool:
+        """Take the place that the bind needs, if one is free; it is for `start`, or to be given back."""
+        return self._places(assignment).take()
+
+    async def wait_place(self, assignment: Assignment) -> None:
+        """The same, in turn."""
+        await self._wait(self._places(assignment))
+
+    def give_place_back(self, assignment: Assignment) -> None:
+        """Nothing is bound."""
+        places = self._places(assignment)
+        places.give_back()
+        if places is not self._ours and places.is_idle:
+            del self._others[assignment.others]
+
+    async def _wait(self, places: Places) -> None:
+        self.waiting += 1
+        try:
+            await places.wait()
+        finally:
+            self.waiting -= 1
+
+    def _places(self, assignment: Assignment) -> Places:
+        others = assignment.others
+        return self._others.setdefault(others, Places(OTHERS_LIMIT)) if others else self._ours
+
+    # --- binds -------------------------------------------------------------------------------------------------------
 
     def start(self, assignment: Assignment) -> None:
-        """Bind an assumed pod; returns at once."""
+        """Bind an assumed pod, for which a place was taken; returns at once."""
         pod = assignment.pod
         self._echoes.expect(pod.uid)
         task = asyncio.get_running_loop().create_task(self._bind(assignment))
         self._tasks[task] = f"Pod {pod.namespace}/{pod.name} to node {assignment.node_name}"
-        if assignment.is_ours:
-            self._placed.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(partial(self._ended, assignment))
 
     async def drain(self, seconds: float) -> None:
         """Let the running binds end; those that have not after so many seconds are cancelled and named in the log."""
@@ -133,9 +185,12 @@ class Binder:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, assignment: Assignment, task: asyncio.Task[None]) -> None:
         what = self._tasks.pop(task)
-        self._placed.discard(task)
+        self.give_place_back(assignment)
+        if task in self._declined:
+            self._declined.remove(task)
+            self._ours.give_back()
         if not task.cancelled() and (error := task.exception()) is not None:
             self._faults.note("binding", what, error)
 
@@ -161,23 +216,33 @@ class Binder:
 
     async def _ask(self, assignment: Assignment) -> None:
         pod, node_name = assignment.pod, assignment.node_name
-        if not assignment.is_ours:
+        if assignment.others:
             await self._cluster.settle(pod)
             if await self._ask_others(assignment):
                 return
-            self._take_place(asyncio.current_task())
-        await self._cluster.bind(pod, node_name, annotations_of(assignment.active.policy))
+            await self._take_our_place()
+        try:
+            await self._cluster.bind(pod, node_name, annotations_of(assignment.active.policy))
+        except BindRefused as refusal:
+            if assignment.bind is None:
+                raise
+            # The extender has failed, which is no proof that it has not bound the pod.
+            raise OutcomeUnknown(refusal.message) from refusal
 
-    def _take_place(self, task: asyncio.Task[Any] | None) -> None:
+    async def _take_our_place(self) -> None:
+        await self._wait(self._ours)
+        task = asyncio.current_task()
         if task is not None:
-            self._placed.add(task)
+            self._declined.add(task)
 
     async def _ask_others(self, assignment: Assignment) -> bool:
         """Whether the extender, or else a plugin, has bound the pod."""
         if assignment.bind is None:
             return assignment.course is not None and await assignment.course.bind()
         try:
-            await assignment.bind(assignment.pod, assignment.node_name)
+            await assignment.bind.bind(assignment.pod, assignment.node_name)
+        except Declined:
+            return False
         except BindRefused as refusal:
             raise OutcomeUnknown(refusal.message) from refusal
         return True

@@ -129,9 +129,9 @@ class Course:
         return any(takes_part(type(plugin), "pre_bind") for plugin in self._plugins)
 
     @property
-    def binds(self) -> bool:
-        """Whether a plugin may bind the pod."""
-        return any(takes_part(type(plugin), "bind") for plugin in self._plugins)
+    def binders(self) -> tuple[str, ...]:
+        """The plugins that may bind the pod."""
+        return tuple(plugin.name for plugin in self._plugins if takes_part(type(plugin), "bind"))
 
     async def pre_bind(self) -> None:
         """Raises Stopped."""

@@ -36,7 +36,6 @@ from berth.policy.book import PolicyBook
 from berth.policy.compile import ActivePolicy
 from berth.policy.records import Extender, Policy
 from berth.scheduler.about import about
-from berth.scheduler.binding import annotations_of
 from berth.scheduler.cache import Cache
 from berth.scheduler.extender_preemption import VictimTalks
 from berth.scheduler.extender_protocol import (
@@ -49,7 +48,15 @@ from berth.scheduler.extender_protocol import (
 )
 from berth.scheduler.extender_round import NOBODY, Round
 from berth.scheduler.faults import Faults
-from berth.scheduler.ports import Attempts, Bind, Clock, Cluster, NotNarrowed, OutcomeUnknown, Unavailable
+from berth.scheduler.ports import (
+    Attempts,
+    Clock,
+    Declined,
+    NotNarrowed,
+    OutcomeUnknown,
+    OutsideBind,
+    Unavailable,
+)
 from berth.scheduler.queue import Queue, QueuedPod
 
 PLACES = 64  # for pods that ask the same extenders
@@ -84,7 +91,6 @@ class Extending:
         cache: Cache,
         queue: Queue,
         policies: PolicyBook,
-        cluster: Cluster,
         asker: Asker,
         bodies: Bodies,
         clock: Clock,
@@ -95,7 +101,6 @@ class Extending:
         self._cache = cache
         self._queue = queue
         self._policies = policies
-        self._cluster = cluster
         self._asker = asker
         self._bodies = bodies
         self._clock = clock
@@ -245,10 +250,10 @@ class Extending:
 
     # --- binding and preempting --------------------------------------------------------------------------------------
 
-    def binder(self, active: ActivePolicy, pod: Pod) -> Bind | None:
+    def binder(self, active: ActivePolicy, pod: Pod) -> OutsideBind | None:
         for extender in interested(active.policy, pod):
             if extender.bind_verb:
-                return partial(self._bind, active, extender)
+                return OutsideBind(extender.url_prefix, partial(self._bind, active, extender))
         return None
 
     async def _bind(self, active: ActivePolicy, extender: Extender, pod: Pod, node_name: str) -> None:
@@ -256,10 +261,7 @@ class Extending:
             read_bound(await self._asker.ask(extender, extender.bind_verb, about_binding(pod, node_name)))
         except ExtenderFailed as error:
             self._note(active, extender, error)
-            if not extender.ignorable:
-                raise OutcomeUnknown(str(error)) from error
-            # Should it have bound the pod all the same, the API server refuses a second time and the pod is read.
-            await self._cluster.bind(pod, node_name, annotations_of(active.policy))
+            raise (Declined if extender.ignorable else OutcomeUnknown)(str(error)) from error
 
     def narrows(self, policy: Policy, pod: Pod) -> bool:
         return any(extender.preempt_verb for extender in interested(policy, pod))

@@ -4,11 +4,12 @@ Everything the loop learns about time and everything it writes goes through thes
 runs on virtual time against an in-memory cluster in tests, and against a real API server in the operator, unchanged.
 
 A bind has three outcomes: it returned (bound), `BindRefused` (definitely not bound by this call),
-or `OutcomeUnknown` (nobody can say: the pod has to be read before anything else is done with it). What is written about
-volumes has two: it returned (written), or `NotWritten` (refused, or nobody can say: the watch will show which). An
-extender that binds has two as well: it returned (bound, as it says), or it raised, whatever: then the pod is read. A
-pod is evicted, or gone, or `NotEvicted` (it is there, or nobody can say). Where several replicas run, a bind has one
-more outcome: `NotLeading`, nothing was sent and nobody is told.
+or `OutcomeUnknown` (nobody can say: the pod has to be read before anything else is done with it). Where several
+replicas run, it has one more: `NotLeading`, nothing was sent and nobody is told. What is written about volumes has two:
+it returned (written), or `NotWritten` (refused, or nobody can say: the watch will show which). An extender that binds
+has three: it returned (bound, as it says), `Declined` (it failed, and may be ignored: the API server is asked instead),
+or it raised, whatever: then the pod is read. A pod is evicted, or gone, or `NotEvicted` (it is there, or nobody can
+say).
 
 Reading objects is not here: what the cluster says arrives through `Scheduler.observe` and `Scheduler.remove`.
 """
@@ -31,7 +32,14 @@ if TYPE_CHECKING:
     from berth.scheduler.queue import QueuedPod
 
 Random = random.Random
-Bind = Callable[[Pod, str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideBind:
+    """How an extender binds a pod; those with the same `where` share a limit on how many are asked at once."""
+
+    where: str
+    bind: Callable[[Pod, str], Awaitable[None]]
 
 
 class Clock(Protocol):
@@ -146,6 +154,10 @@ class OutcomeUnknown(Exception):
         self.reason = reason
 
 
+class Declined(Exception):
+    """An extender has not bound the pod, as far as anybody can say, and may be ignored."""
+
+
 class NotLeading(Exception):
     """Nothing was sent: another replica leads, or may do so before the request would have ended."""
 
@@ -204,7 +216,7 @@ class Extenders(Protocol):
         """The cluster spoke of the pod: an attempt that nobody needs any more may end."""
         ...
 
-    def binder(self, active: ActivePolicy, pod: Pod) -> Bind | None:
+    def binder(self, active: ActivePolicy, pod: Pod) -> OutsideBind | None:
         """The extender that binds this pod instead of us, if there is one."""
         ...
 

@@ -256,7 +256,7 @@ class Scheduler:
             "measures": self._measures.statistics(self._policies.scheduler_names()),
             "incoming": self._queue.tally.incoming(),
             "blamed": dict(self._queue.tally.blamed),
-            "binds": {"running": len(self._binder), **self._binder.outcomes},
+            "binds": {"running": len(self._binder), "waiting": self._binder.waiting, **self._binder.outcomes},
             "stages": {"running": len(self._stages), "waiting": len(self._stages.waiting), **self._stages.outcomes},
             "volumes": {"waiting": len(self._volumes), **self._volumes.outcomes},
             "preemption": self._preempting.statistics(),

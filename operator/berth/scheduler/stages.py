@@ -1,8 +1,8 @@
 """Pods that have been given a node, until they are handed to the Binder: what plugins and volumes do about them first.
 
-    assumed --> volumes reserved --> reserve --> permit --> waiting --> volumes bound --> pre_bind --> Binder
-                                        |          |           |             |               |
-                                        +----------+-----------+-------------+---------------+
+    assumed --> volumes reserved --> reserve --> permit --> waiting --> volumes bound --> pre_bind --> place --> Binder
+                                        |          |           |             |               |           |
+                                        +----------+-----------+-------------+---------------+-----------+
                                         |
             unreserve, in reverse order; volumes released; room given back
                 |--- a plugin said no: parked, with this plugin as who turned it away
@@ -10,7 +10,8 @@
                 +--- the watch has taken the pod from us, gone or bound by somebody else: that was it
 
 All up to the permits happens in the step of the decision, so that no later decision takes what is reserved. A pod whose
-policy has no such plugins and whose volumes are all bound goes to the Binder in that step.
+policy has no such plugins and whose volumes are all bound goes to the Binder in that step, if it has a place for it:
+so many binds run at once and no more, whether pods come from here, from extenders or right from the queue.
 
 A pod that waits keeps its room and takes none of the places for running binds. It stays with the generation of its
 policy, whatever becomes of that. Others can see it, allow it and reject it (`berth.engine.stages.WaitingPods`); what
@@ -47,6 +48,8 @@ class _Way:
 
     assignment: Assignment
     course: Course
+    prepares: bool = False  # volumes or plugins have something to do before the bind
+    is_prepared: bool = False  # nothing is missing but a place
     task: asyncio.Task[None] | None = None
 
     @property
@@ -112,26 +115,45 @@ class Stages:
         pod, node_name, active = assignment.pod, assignment.node_name, assignment.active
         if planned is None and not active.stages:
             self._intake.assume(pod, node_name)
-            self._binder.start(assignment)
+            if self._binder.take_place(assignment):
+                self._binder.start(assignment)
+            else:
+                self._queue_up(_Way(assignment, self._course(assignment)))
             return None
         self._introduce(active.stages)
-        course = Course(pod, node_name, active, clock=self._clock, usage=self._usage, faults=self._faults)
+        course = self._course(assignment)
         way = _Way(replace(assignment, course=course), course)
         try:
             self._intake.assume(pod, node_name, partial(self._begin, way, planned))
         except Stopped as stop:
             return self._refuse_at_once(assignment, stop)
-        if planned is None and not course.is_waiting and not course.prepares:
-            self._hand_over(way)
-        else:
-            way.task = asyncio.get_running_loop().create_task(self._run(way))
-            self._tasks.add(way.task)
-            way.task.add_done_callback(self._tasks.discard)
+        way.prepares = planned is not None or course.prepares
+        if way.prepares or course.is_waiting or not self._binder.take_place(way.assignment):
+            self._set_out(way)
+        elif not self._hand_over(way):
+            self._binder.give_place_back(way.assignment)
         return None
+
+    def _course(self, assignment: Assignment) -> Course:
+        pod, node_name, active = assignment.pod, assignment.node_name, assignment.active
+        return Course(pod, node_name, active, clock=self._clock, usage=self._usage, faults=self._faults)
+
+    def _queue_up(self, way: _Way) -> None:
+        """An assumed pod that waits for nothing but a place."""
+        self._enter(way)
+        self._set_out(way)
+
+    def _set_out(self, way: _Way) -> None:
+        way.task = asyncio.get_running_loop().create_task(self._run(way))
+        self._tasks.add(way.task)
+        way.task.add_done_callback(self._tasks.discard)
+
+    def _enter(self, way: _Way) -> None:
+        self._ways[way.uid], self._uids[way.assignment.pod.key] = way, way.uid
 
     def _begin(self, way: _Way, planned: tuple[VolumePlan, float] | None) -> None:
         """Reserve and permit; raises Stopped, with everything undone."""
-        self._ways[way.uid], self._uids[way.assignment.pod.key] = way, way.uid
+        self._enter(way)
         try:
             self._reserve(way, planned)
             with timed(way.assignment.item.stopwatch, "Permit", way.permit_status):
@@ -166,13 +188,8 @@ class Stages:
     async def _run(self, way: _Way) -> None:
         pod = way.assignment.pod
         try:
-            await way.course.wait()
-            self._queue.write_off(way.uid)
-            with timed(way.assignment.item.stopwatch, "PreBind"):
-                await self._volumes.bind(way.uid)
-                await way.course.pre_bind()
-            if self._cache.state.table.node(way.assignment.node_name) is None:
-                raise Stopped(f'node "{way.assignment.node_name}" not found', error=True)
+            await self._prepare(way)
+            await self._binder.wait_place(way.assignment)
         except Stopped as stop:
             self._turn_away(way, stop)
         except NotBound as problem:
@@ -181,14 +198,31 @@ class Stages:
             self._faults.note("preparing the bind of", pod, error)
             self._turn_away(way, Stopped(f"the scheduler failed: {type(error).__name__}: {error}", error=True))
         else:
-            self._hand_over(way)
+            if not self._hand_over(way):
+                self._binder.give_place_back(way.assignment)
 
-    def _hand_over(self, way: _Way) -> None:
+    async def _prepare(self, way: _Way) -> None:
+        """Until nothing is missing but a place; raises Stopped or NotBound."""
+        await way.course.wait()
+        self._queue.write_off(way.uid)
+        if way.prepares:
+            with timed(way.assignment.item.stopwatch, "PreBind"):
+                await self._volumes.bind(way.uid)
+                await way.course.pre_bind()
+        way.is_prepared = True
+
+    def _hand_over(self, way: _Way) -> bool:
+        """Whether the pod is the Binder's now, with the place that was taken for it; else it has met its end here."""
+        node_name = way.assignment.node_name
         if way.uid not in self._cache.assumed():
             self._cut_off(way, "gone")
+        elif way.task is not None and self._cache.state.table.node(node_name) is None:  # it has gone since the decision
+            self._turn_away(way, Stopped(f'node "{node_name}" not found', error=True))
         elif self._leave(way, "passed"):
             self._queue.write_off(way.uid)
             self._binder.start(way.assignment)
+            return True
+        return False
 
     # --- ends --------------------------------------------------------------------------------------------------------
 
@@ -210,6 +244,8 @@ class Stages:
             return False
         if way.course.is_waiting:
             doing = "waiting on permit for pod"
+        elif way.is_prepared:
+            doing = "waiting for other binds to end"
         else:
             doing = 'running PreBind plugin "VolumeBinding"' if uid in self._volumes else "running PreBind plugins"
         self._turn_away(way, Stopped(f"{doing}: {reason}", error=True), "preempted")

@@ -215,10 +215,16 @@ ATTEMPTS = (
         "berth_binds_total",
         "counter",
         "Binds by how they ended.",
-        by_key("scheduler", "binds", but=("running",), always=BINDS),
+        by_key("scheduler", "binds", but=("running", "waiting"), always=BINDS),
         outcome=f"{', '.join(BINDS)} (not sent: another replica leads, or may do so soon)",
     ),
     row("berth_binds_running", "gauge", "Binds that are on their way.", value("scheduler", "binds", "running")),
+    row(
+        "berth_binds_waiting",
+        "gauge",
+        "Pods with a node that are bound as soon as fewer binds are on their way.",
+        value("scheduler", "binds", "waiting"),
+    ),
     row(
         "berth_stages_total",
         "counter",

@@ -1,0 +1,299 @@
+"""However pods come to be bound, so many binds run at once and no more; those that wait for a place keep their room."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from berth.engine.stages import Permit
+from berth.model import Pod
+from berth.scheduler.binding import OTHERS_LIMIT
+from berth.scheduler.places import Places
+from berth.scheduler.ports import Attempts, Declined
+from berth.scheduler.queue import Part
+from engine.storage import make_claim, pod_with
+from policy.builders import make_policy
+from scheduler.house import House, running
+from scheduler.memory_cluster import Hang, Refusal
+from scheduler.staged_plugins import Script, installed
+from scheduler.test_attempts import EXTENDERS, Patient
+from scheduler.test_stages import acting
+from scheduler.test_volumes import HERE, MADE, provision
+from support.builders import make_node, make_pod
+
+PODS = 20
+LIMIT = 3
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
+    with installed(tmp_path, monkeypatch) as found:
+        yield found
+
+
+@asynccontextmanager
+async def asked_about(count: int = PODS, limit: int = LIMIT) -> AsyncIterator[tuple[House, Patient]]:
+    """A house, and as many pods about which extenders are being asked."""
+    made: list[Patient] = []
+
+    def make(attempts: Attempts) -> Patient:
+        made.append(Patient(attempts))
+        return made[0]
+
+    async with running(extenders=make, bind_limit=limit) as house:
+        house.write(make_node("a", cpu="1000", pods=1000), make_policy(extenders=EXTENDERS))
+        house.write(*(make_pod(f"p{number}", cpu="1") for number in range(count)))
+        await house.go()
+        yield house, made[0]
+
+
+def answer_all(extenders: Patient) -> None:
+    for number in range(len(extenders.calls)):
+        extenders.conclude("a", call=number)
+
+
+def hang_all(house: House, count: int = PODS) -> list[Hang]:
+    hangs = [Hang() for _ in range(count)]
+    house.cluster.faults.update({f"p{number}": hang for number, hang in enumerate(hangs)})
+    return hangs
+
+
+def binds(house: House) -> tuple[int, int]:
+    """How many run, and how many wait."""
+    found = house.scheduler.statistics()["binds"]
+    return found["running"], found["waiting"]
+
+
+async def check(house: House, hangs: list[Hang], count: int = PODS) -> None:
+    """Of these pods, which all have their node, no more are bound at once than may be, and all in the end."""
+    await house.go()
+    assert len(house.cache.assumed()) == count
+    assert house.cluster.running_binds == LIMIT
+    assert binds(house)[1] == count - LIMIT
+    for hang in hangs:
+        hang.released.set()
+    await house.go()
+    assert len(house.cluster.bound) == count
+    assert house.cluster.most_running_binds == LIMIT
+    assert binds(house) == (0, 0)
+
+
+async def test_pods_that_extenders_were_asked_about_are_bound_a_few_at_a_time() -> None:
+    async with asked_about() as (house, extenders):
+        hangs = hang_all(house)
+        answer_all(extenders)
+        await check(house, hangs)
+
+
+async def test_pods_that_are_permitted_at_once_and_that_no_plugin_binds_go_a_few_at_a_time(script: Script) -> None:
+    async with running(bind_limit=LIMIT) as house:
+        script.says("one", "permit", Permit.wait(60))
+        hangs = hang_all(house)
+        house.write(acting("one"), make_node("a", cpu="1000"), *(make_pod(f"p{n}", cpu="1") for n in range(PODS)))
+        await house.go()
+        waiting = script.made["one"][-1].waiting
+        for pod in waiting.pods():
+            assert waiting.allow(pod.pod.uid)
+        await check(house, hangs)
+
+
+async def test_pods_whose_volumes_are_all_there_at_once_are_bound_a_few_at_a_time() -> None:
+    async with running(bind_limit=LIMIT) as house:
+        hangs = hang_all(house)
+        house.write(HERE, MADE, *(make_claim(f"c{n}") for n in range(PODS)))
+        house.write(*(pod_with(f"c{n}", name=f"p{n}") for n in range(PODS)))
+        await house.go()
+        for number in range(PODS):
+            provision(house, f"c{number}", "z1")
+        await check(house, hangs)
+
+
+async def test_an_extender_is_asked_for_so_many_binds_at_once() -> None:
+    count, running_now, most = OTHERS_LIMIT + 20, 0, 0
+    released = asyncio.Event()
+    async with asked_about(count) as (house, extenders):
+
+        async def bind(pod: Pod, node_name: str) -> None:
+            nonlocal running_now, most
+            running_now += 1
+            most = max(most, running_now)
+            await released.wait()
+            running_now -= 1
+            house.cluster._carry_out(pod, node_name, {})
+
+        extenders.bind = bind
+        answer_all(extenders)
+        await house.go()
+        assert (running_now, binds(house)) == (OTHERS_LIMIT, (OTHERS_LIMIT, 20))
+        released.set()
+        await house.go()
+        assert (len(house.cluster.bound), most) == (count, OTHERS_LIMIT)
+
+
+async def test_pods_that_an_extender_declines_to_bind_take_a_place_at_the_api_server() -> None:
+    async with asked_about() as (house, extenders):
+
+        async def bind(pod: Pod, node_name: str) -> None:
+            raise Declined("no time")
+
+        extenders.bind = bind
+        hangs = hang_all(house)
+        answer_all(extenders)
+        await house.go()
+        assert house.cluster.running_binds == LIMIT
+        for hang in hangs:
+            hang.released.set()
+        await house.go()
+        assert (len(house.cluster.bound), house.cluster.most_running_binds) == (PODS, LIMIT)
+
+
+async def test_a_bind_that_is_refused_after_an_extender_has_failed_is_looked_up() -> None:
+    async with asked_about(1) as (house, extenders):
+
+        async def bind(pod: Pod, node_name: str) -> None:
+            house.cluster._carry_out(pod, node_name, {})
+            raise Declined("the answer was lost")
+
+        extenders.bind = bind
+        house.cluster.faults["p0"] = Refusal(403, "no")
+        answer_all(extenders)
+        await house.go()
+        assert house.cluster.reads == ["p0"]
+        assert house.scheduler.statistics()["binds"]["found_bound"] == 1
+
+
+# --- those that wait for a place --------------------------------------------------------------------------------------
+
+
+async def test_a_stop_lets_go_of_pods_that_wait_for_a_place_at_once() -> None:
+    async with asked_about() as (house, extenders):
+        hangs = hang_all(house)
+        answer_all(extenders)
+        await house.go()
+        stopping = asyncio.ensure_future(house.scheduler.stop())
+        await house.go()
+        assert len(house.cache.assumed()) == LIMIT
+        for hang in hangs:
+            hang.released.set()
+        await house.go()
+        assert stopping.done()
+        assert (len(house.cluster.bound), len(house.cluster.attempts)) == (LIMIT, LIMIT)
+
+
+async def test_a_standby_lets_go_of_pods_that_wait_for_a_place_and_another_lead_begins_anew_with_them() -> None:
+    async with asked_about() as (house, extenders):
+        hangs = hang_all(house)
+        answer_all(extenders)
+        await house.go()
+        house.scheduler.stand_by()
+        assert len(house.cache.assumed()) == LIMIT
+        for hang in hangs:
+            hang.released.set()
+        await house.go()
+        assert (len(house.cluster.attempts), binds(house)) == (LIMIT, (0, 0))
+        extenders.calls.clear()
+        house.scheduler.take_over()
+        await house.pass_time(3)
+        answer_all(extenders)
+        await house.go()
+        assert len(house.cluster.bound) == PODS
+
+
+@pytest.mark.parametrize("end", [lambda house: house.cluster.finish("p19"), lambda house: delete_node(house)])
+async def test_a_pod_that_does_not_get_its_node_while_it_waits_takes_no_place(end: Callable[[House], Any]) -> None:
+    async with asked_about() as (house, extenders):
+        hangs = hang_all(house)
+        answer_all(extenders)
+        await house.go()
+        end(house)
+        await house.go()
+        for hang in hangs:
+            hang.released.set()
+        await house.go()
+        assert binds(house) == (0, 0)
+        assert not house.cache.assumed()
+        assert ("p19", "a") not in house.cluster.attempts
+        house.write(make_node("a", cpu="1000", uid="second"), make_policy("plain", schedulerName="plain"))
+        house.write(*(make_pod(f"late{number}", scheduler="plain", cpu="1") for number in range(LIMIT + 1)))
+        await house.pass_time(2)
+        assert all(house.cluster.node_of(f"late{number}") == "a" for number in range(LIMIT + 1))
+
+
+def delete_node(house: House) -> None:
+    house.cluster.delete("Node", "a")
+
+
+async def test_a_pod_that_waits_for_a_place_gives_its_room_up_to_a_preemptor_without_being_deleted() -> None:
+    async with asked_about(0, limit=1) as (house, extenders):
+        hang_all(house, 1)
+        house.write(make_pod("p0", cpu="1", priority=99), make_pod("p1", cpu="1"))
+        await house.go()
+        house.cluster.change("Node", "a", lambda body: body["status"]["allocatable"].update(cpu="2"))
+        house.tell()
+        answer_all(extenders)
+        await house.go()
+        assert binds(house) == (1, 1)
+        house.write(make_policy("plain", schedulerName="plain"))
+        house.write(make_pod("top", scheduler="plain", cpu="1", priority=9))
+        house.scheduler._cycle.attempt(await house.queue.pop())  # the loop itself waits for a place
+        await house.go()
+        assert house.cluster.evictions == []
+        assert house.queue.part_of("pod-default-p1") is Part.BACKOFF
+
+
+# --- places -----------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(1, 4),
+    st.lists(st.tuples(st.sampled_from(["come", "leave", "cancel", "go"]), st.integers(0, 30)), max_size=60),
+)
+def test_places_are_never_more_than_allowed_none_is_lost_and_who_came_first_is_first(
+    limit: int, steps: list[tuple[str, int]]
+) -> None:
+    asyncio.run(play(limit, steps))
+
+
+async def play(limit: int, steps: list[tuple[str, int]]) -> None:
+    places = Places(limit)
+    comers: dict[asyncio.Task[None], int] = {}
+    inside: list[int] = []
+    entered: list[int] = []
+
+    async def come(number: int) -> None:
+        await places.wait()
+        inside.append(number)
+        entered.append(number)
+
+    for number, (step, choice) in enumerate(steps):
+        if step == "come":
+            comers[asyncio.ensure_future(come(number))] = number
+            await asyncio.sleep(0)  # it has asked
+        elif step == "leave" and inside:
+            inside.pop(choice % len(inside))
+            places.give_back()
+        elif step == "cancel" and comers:
+            list(comers)[choice % len(comers)].cancel()
+        elif step == "go":
+            await asyncio.sleep(0)
+        assert len(inside) <= limit
+    for _ in range(5):
+        await asyncio.sleep(0)
+    waiting = [task for task in comers if not task.done()]
+    assert len(inside) == limit or not waiting
+    assert entered == sorted(entered)
+    while inside:
+        inside.pop()
+        places.give_back()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert all(task.done() for task in comers)
+    assert places.is_idle
