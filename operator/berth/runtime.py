@@ -50,6 +50,7 @@ from berth.cluster.view import POLICY, View
 from berth.configuration import Options, as_mapping
 from berth.configuration.gates import (
     DEFAULTS,
+    EXPECTATION,
     EXPRESSIONS,
     PREEMPTION,
     PYTHON_PLUGINS,
@@ -150,6 +151,7 @@ class Runtime:
             random=random.Random(options.seed),
             extenders=self._make_extending,
             hints=gates[QUEUEING_HINTS],
+            expectation=gates[EXPECTATION],
         )
         self._policy_labels = Names(MOST_POLICIES)
         self._statuses = PolicyStatuses(self.api, clock, self._faults)

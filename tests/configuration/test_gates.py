@@ -11,6 +11,7 @@ from berth.runtime import Options, Runtime
 from berth.scheduler.queue import Part
 from edge.server import Answer, Server, serving, until, write_kubeconfig
 from engine.packages import Site
+from engine.storage import make_claim, make_class, pod_with
 from policy.builders import make_policy
 from support.builders import make_node, make_pod
 
@@ -51,7 +52,14 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def test_every_gate_has_a_test_here() -> None:
-    assert set(DEFAULTS) == {"Expressions", "Preemption", "PythonPlugins", "QueueingHints", "ShadowPolicies"}
+    assert set(DEFAULTS) == {
+        "Expressions",
+        "NominatedNodeNameForExpectation",
+        "Preemption",
+        "PythonPlugins",
+        "QueueingHints",
+        "ShadowPolicies",
+    }
     assert all(gate.stage in ("ALPHA", "BETA") for gate in GATES)
 
 
@@ -129,6 +137,30 @@ async def test_queueing_hints(tmp_path: Path, hints: bool) -> None:
         await until(lambda: runtime._queue.part_of(uid) is Part.UNSCHEDULABLE)
         runtime.on_event("Node", "ADDED", make_node("b"))
         assert (runtime._queue.part_of(uid) is Part.UNSCHEDULABLE) is hints
+        await runtime.stop()
+
+
+@pytest.mark.parametrize("expects", [True, False])
+async def test_nominated_node_names_for_expectation(tmp_path: Path, expects: bool) -> None:
+    """A pod whose volume has to be made on its node says so, or does not."""
+    pod, claim, kind = pod_with("data", name="big"), make_claim("data"), make_class()
+    async with serving() as server:
+        runtime = make_runtime(tmp_path, server.port, NominatedNodeNameForExpectation=expects)
+        prepare(server)
+        path = "/api/v1/namespaces/default/persistentvolumeclaims"
+        server.answer("GET", "/api/v1/persistentvolumeclaims", Answer(200, {"metadata": {}, "items": [claim]}))
+        server.answer("GET", "/apis/storage.k8s.io/v1/storageclasses", Answer(200, {"metadata": {}, "items": [kind]}))
+        server.answer("PATCH", f"{path}/data", Answer(200, claim))
+        await runtime.start()
+        for each in (make_node("a"), claim, kind):
+            runtime.on_event(each["kind"], None, each)
+        await until(lambda: runtime.readiness().is_ready)
+        runtime.on_event("Pod", "ADDED", pod)
+        await until(lambda: bool(server.seen("PATCH", "persistentvolumeclaims")))
+        if expects:
+            await until(lambda: bool(server.seen("PATCH", "pods/big/status")))
+        said = [request.body["status"] for request in server.seen("PATCH", "pods/big/status")]
+        assert said == ([{"nominatedNodeName": "a"}] if expects else [])
         await runtime.stop()
 
 

@@ -40,6 +40,17 @@ async def test_a_bind_sets_the_node_and_the_condition(api: Client) -> None:
     assert conditions["PodScheduled"] == "True"
 
 
+async def test_a_bind_takes_the_nomination_away_and_none_is_made_after_it(api: Client) -> None:
+    await make(api)
+    nomination = {"status": {"nominatedNodeName": "n1"}}
+    assert (await api.patch(f"{POD}/status", nomination))["status"]["nominatedNodeName"] == "n1"
+    await bind(api, "n1")
+    assert "nominatedNodeName" not in (await api.get(POD))["status"]
+    with pytest.raises(ApiError, match="may not be set on pods that are already bound to a node") as caught:
+        await api.patch(f"{POD}/status", nomination)
+    assert caught.value.status == 422
+
+
 async def test_the_annotations_of_a_binding_are_on_the_pod_beside_its_own(api: Client) -> None:
     body = make_pod("web")
     body["metadata"]["annotations"] = {"berth.dev/policy": "old", "own": "kept"}

@@ -235,6 +235,17 @@ async def test_a_nomination_that_ends_is_taken_away_and_no_condition_with_it(
     assert server.requests[0].body["status"] == {"nominatedNodeName": None}
 
 
+async def test_a_nomination_of_a_pod_that_was_bound_meanwhile_is_given_up_quietly(
+    server: Server, conditions: Conditions, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node"
+    server.answer("PATCH", PATH, refusal(422, "Invalid", f'Pod "web" is invalid: {said}'))
+    conditions.nominate(pod(), "n1", lambda version: pytest.fail("it was not written"))
+    await until(lambda: conditions.statistics()["waiting"] == 0)
+    assert (len(server.requests), caplog.records) == (1, [])
+    assert not conditions._nominations
+
+
 async def test_a_nomination_does_not_replace_a_condition_that_waits(server: Server, conditions: Conditions) -> None:
     server.answer("PATCH", PATH, Answer())
     conditions.report(pod(), "Unschedulable", NO_ROOM)

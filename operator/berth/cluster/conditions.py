@@ -8,7 +8,8 @@ generations. A condition that the pod already carries, or that was written last 
 not written again: what was written counts until the watch shows a version of the pod that is as new.
 
 The node that a pod is nominated to, `status.nominatedNodeName`, is written here as well, in the same request where both
-are to be said. What is decided later counts; it is kept until it is written, or the pod is bound or gone.
+are to be said. What is decided later counts; it is kept until it is written, or the pod is bound or gone. For a pod
+that was bound meanwhile the API server refuses it (Kubernetes 1.35 and later): nothing is left to be said then.
 
 Only the latest report about a pod counts (`outbox`). A pod that is about to be bound is settled first: what waits is
 withdrawn and what is on its way is awaited, so that no late "False" overwrites the API server's "True".
@@ -21,11 +22,13 @@ from typing import Any, NamedTuple
 
 from berth.cluster.api import STRATEGIC_MERGE_PATCH, Api
 from berth.cluster.binder import pod_path
+from berth.cluster.errors import ApiError
 from berth.cluster.outbox import Outbox
 from berth.model import Pod
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock
 
+IS_BOUND = "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound"
 REMEMBERED = 16384
 WORKERS = 16
 
@@ -133,13 +136,19 @@ class Conditions:
             status["nominatedNodeName"] = nomination.node_name or None
         if not status:
             return
-        _, body = await self._api.request(
-            "PATCH",
-            pod_path(pod.namespace, pod.name, "status"),
-            body={"metadata": {"uid": uid}, "status": status},
-            content_type=STRATEGIC_MERGE_PATCH,
-            fenced=True,
-        )
+        try:
+            _, body = await self._api.request(
+                "PATCH",
+                pod_path(pod.namespace, pod.name, "status"),
+                body={"metadata": {"uid": uid}, "status": status},
+                content_type=STRATEGIC_MERGE_PATCH,
+                fenced=True,
+            )
+        except ApiError as error:
+            if error.status != 422 or IS_BOUND not in error.message:
+                raise
+            self._nominations.pop(uid, None)  # the watch will show who has bound it; all of this is outdated
+            return
         version = str((body.get("metadata") or {}).get("resourceVersion") or "")
         if nomination is not None:
             if self._nominations.get(uid) is nomination:

@@ -17,6 +17,7 @@ EXPRESSIONS: Final = "Expressions"
 SHADOW_POLICIES: Final = "ShadowPolicies"
 PYTHON_PLUGINS: Final = "PythonPlugins"
 PREEMPTION: Final = "Preemption"
+EXPECTATION: Final = "NominatedNodeNameForExpectation"  # kube-scheduler's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,13 @@ GATES: tuple[Gate, ...] = (
         True,
         "policies may have predicates and priorities written in CEL",
         "a policy with an expression, of its own or of its base, is refused; no expression is evaluated",
+    ),
+    Gate(
+        EXPECTATION,
+        "BETA",
+        True,
+        "a pod that has its node and waits for a permit or its volumes says so in status.nominatedNodeName",
+        "only a pod that a node is being made free for has a nominatedNodeName",
     ),
     Gate(
         PREEMPTION,

@@ -34,7 +34,7 @@ An exception of the port that is not in its contract says nothing about what was
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -97,7 +97,7 @@ class Assignment:
 
 
 class Binder:
-    """The binds that are under way."""
+    """The binds that are under way; `drop` takes back what a forgotten pod is nominated to."""
 
     def __init__(
         self,
@@ -127,6 +127,7 @@ class Binder:
         self._tasks: dict[asyncio.Task[None], str] = {}
         self._declined: set[asyncio.Task[Any]] = set()  # those that hold one of our places beside another's
         self.waiting = 0  # for a place
+        self.drop: Callable[[Pod], None] = lambda pod: None
         self.outcomes: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -273,7 +274,7 @@ class Binder:
         else:
             self.outcomes["refused"] += 1
             self._give_back(assignment)
-            self._reporter.not_bound(assignment.pod, note, pod_moved_on=False)
+            self._report(assignment.pod, note, pod_moved_on=False)
 
     async def _unknown(self, assignment: Assignment, reason: str) -> None:
         self.outcomes["unknown"] += 1
@@ -295,13 +296,20 @@ class Binder:
         else:
             self.outcomes["found_unbound"] += 1
             self._give_back(assignment)
-            self._reporter.not_bound(pod, note, pod_moved_on=pod_moved_on)
+            self._report(pod, note, pod_moved_on=pod_moved_on)
 
     def _give_back(self, assignment: Assignment) -> None:
         pod, item = assignment.pod, assignment.item
         self._measures.ended(pod.scheduler_name, "error", item.tried)
         _end(assignment, bound=False)
         self._intake.give_back(pod.uid, item.attempts, item.queued)
+
+    def _report(self, pod: Pod, note: str, *, pod_moved_on: bool) -> None:
+        """The bind has failed: the pod says so, and is nominated to the node no longer."""
+        self._reporter.not_bound(pod, note, pod_moved_on=pod_moved_on)
+        again = self._intake.wanted(pod.uid)
+        if again is not None:
+            self.drop(again)
 
     async def _read(self, pod: Pod) -> Mapping[str, Any] | None:
         pause_seconds = FIRST_PAUSE_SECONDS

@@ -126,7 +126,7 @@ class Cache:
         return self._pods.assume(pod, node_name)
 
     def nominate(self, uid: str, node_name: str) -> int | None:
-        """A pending pod waits for this node, or for none (""), as we decide; None, if the pod is not pending.
+        """A pending or assumed pod is nominated to this node, or to none (""), as we decide; None for any other pod.
 
         The number is to be given to `nomination_written` with the version of the pod that the API server has it in.
         """

@@ -1,4 +1,8 @@
-"""Whom nodes are being made free for: decided in memory at once, written into the API soon.
+"""Which nodes pods are nominated to: decided in memory at once, written into the API soon.
+
+A pod is nominated to the node that is being made free for it. One that has its node and is not bound at once, because
+it waits for a permit or for its volumes, is nominated to that node too (`expect`): cluster autoscalers go by it, and
+whoever leads next tries this node first. It is kube-scheduler's NominatedNodeNameForExpectation.
 
 Pods of other schedulers are theirs: what they wait for counts, and is never taken from them.
 
@@ -41,15 +45,26 @@ class Nominator:
         self._decides = False
         self._cache.take_back_nominations()
 
-    def nominate(self, pod: Pod, node_name: str) -> None:
-        """In memory at once, and in the API soon; does nothing on a standby."""
+    def nominate(self, pod: Pod, node_name: str, *, tell: bool = True) -> None:
+        """In memory at once, and in the API soon; does nothing on a standby. `tell`: others hear what comes free."""
         if not self._decides or pod.nominated_node_name == node_name:
             return
         number = self._cache.nominate(pod.uid, node_name)
         if number is None:
             return
-        if pod.nominated_node_name:  # what was kept for it there is free for others, wherever it waits now
+        if tell and pod.nominated_node_name:  # what was kept for it there is free for others, wherever it waits now
             self._queue.wake(pod_left(pod, pod.nominated_node_name))
+        self._write(pod, node_name, number)
+
+    def expect(self, pod: Pod, node_name: str) -> None:
+        """The pod is assumed on the node and will be bound later; written, unless the API says so already."""
+        if not self._decides or pod.nominated_node_name == node_name:
+            return
+        number = self._cache.nominate(pod.uid, node_name)
+        if number is not None:
+            self._write(pod, node_name, number)
+
+    def _write(self, pod: Pod, node_name: str, number: int) -> None:
         try:
             self._cluster.nominate(pod, node_name, partial(self._cache.nomination_written, pod.uid, number))
         except Exception as error:
@@ -59,6 +74,11 @@ class Nominator:
         """The node that the pod waited for is free for others."""
         if pod.nominated_node_name:
             self.nominate(pod, "")
+
+    def drop(self, pod: Pod) -> None:
+        """A pod that was assumed is forgotten: it is nominated to nothing, and others have been told of its room."""
+        if pod.nominated_node_name:
+            self.nominate(pod, "", tell=False)
 
     def take_over(self, pod: Pod, node_name: str) -> None:
         """The pods of lower priority that wait for the node look for another one; but for other schedulers' pods."""

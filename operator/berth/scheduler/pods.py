@@ -22,7 +22,8 @@ Invariants:
 7. Of the pending pods, those that name a node that is being made free for them are nominated in the State. To others
    they are as good as there, so one that gives the node up is told of as room that came free. What we decide about
    this (`nominate`) counts at once, and no older report takes it back (`nominations`). One that is being deleted
-   keeps its node until it is gone, as in kube-scheduler.
+   keeps its node until it is gone, as in kube-scheduler. What is decided about an assumed pod counts when it is
+   forgotten: until then it has its room, and is nominated to nothing.
 """
 
 from collections.abc import Mapping
@@ -107,7 +108,12 @@ class PodStates:
         return pod_came(pod, node_name) + _given_up(waiting, node_name)
 
     def nominate(self, uid: str, node_name: str) -> int | None:
-        """We decide that a pending pod waits for this node, or for none (""); the number of the decision."""
+        """We decide that a pending pod waits for this node, or for none (""); the number of the decision.
+
+        An assumed pod has its room. There the decision is what the API is to say, and counts once it is forgotten.
+        """
+        if (held := self._assumed.get(uid)) is not None:
+            return self._nominations.decide(held.pod, node_name)
         pod = self._pending.get(uid)
         if pod is None:
             return None

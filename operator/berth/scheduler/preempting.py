@@ -87,6 +87,8 @@ class Preempting:
         )
         self._asking: dict[str, _Asking] = {}
         self.withdraw = self._nominator.withdraw
+        self.expect = self._nominator.expect
+        self.drop = self._nominator.drop
         self.look_at_node = self._nominator.look_at_node
         self.lead = self._nominator.lead
         self.stand_by = self._nominator.stand_by

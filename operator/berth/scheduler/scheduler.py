@@ -60,8 +60,12 @@ class Scheduler:
         bind_limit: int = 64,
         drain_seconds: float = DRAIN_SECONDS,
         hints: bool = True,
+        expectation: bool = True,
     ) -> None:
-        """`hints`: a parked pod is woken by a change only if the plugins that turned it away say that it may help."""
+        """`hints`: a parked pod is woken by a change only if the plugins that turned it away say that it may help.
+
+        `expectation`: a pod that waits for a permit or its volumes says in the API which node it is to get.
+        """
         self._cache = cache
         self._queue = queue
         self._policies = policies
@@ -134,6 +138,9 @@ class Scheduler:
         self._extenders = self._cycle.extenders = extenders(self._cycle) if extenders is not None else None
         self._preempting.extenders = self._extenders
         self._stages.withdraw = self._preempting.withdraw
+        self._stages.drop = self._binder.drop = self._preempting.drop
+        if expectation:
+            self._stages.expect = self._preempting.expect
         queue.close()
         policies.on_deciders(self._intake.follow_policies)
 

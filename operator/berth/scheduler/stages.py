@@ -13,7 +13,9 @@ All up to the permits happens in the step of the decision, so that no later deci
 policy has no such plugins and whose volumes are all bound goes to the Binder in that step, if it has a place for it:
 so many binds run at once and no more, whether pods come from here, from extenders or right from the queue.
 
-A pod that waits keeps its room and takes none of the places for running binds. It stays with the generation of its
+A pod that waits keeps its room and takes none of the places for running binds. That it is expected on its node is
+written into the API (`expect`), unless it waits for nothing but a place; when it does not get the node, that is
+withdrawn (`drop`). It stays with the generation of its
 policy, whatever becomes of that. Others can see it, allow it and reject it (`berth.engine.stages.WaitingPods`); what
 they say is carried out by the pod's own task, never in the middle of somebody else's step.
 
@@ -66,7 +68,11 @@ def _status(error: BaseException | None) -> str:
 
 
 class Stages:
-    """The pods between a decision and their bind; `withdraw` has a pod wait for no node that was made free for it."""
+    """The pods between a decision and their bind.
+
+    `expect` nominates a pod that has its node and will be bound later. `withdraw` takes back what a pod is nominated
+    to, `drop` does so with one that was assumed.
+    """
 
     def __init__(
         self,
@@ -96,6 +102,8 @@ class Stages:
         self._uids: dict[str, str] = {}  # by namespace and name: a successor of that name may show that a pod is gone
         self._tasks: set[asyncio.Task[None]] = set()
         self.withdraw: Callable[[Pod], None] = lambda pod: None
+        self.drop: Callable[[Pod], None] = lambda pod: None
+        self.expect: Callable[[Pod, str], None] = lambda pod, node_name: None
         self.outcomes: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -128,6 +136,8 @@ class Stages:
         except Stopped as stop:
             return self._refuse_at_once(assignment, stop)
         way.prepares = planned is not None or course.prepares
+        if way.prepares or course.is_waiting:
+            self.expect(pod, node_name)
         if way.prepares or course.is_waiting or not self._binder.take_place(way.assignment):
             self._set_out(way)
         elif not self._hand_over(way):
@@ -177,7 +187,7 @@ class Stages:
             self._queue.park(item, stop.rejecter.wakes_on, pace, blamed=(stop.rejecter.name,))
         else:
             self._queue.fail(item, pace)
-        self._report(assignment.pod, stop)
+        self._report(assignment.pod, stop, self.withdraw)
         return "error" if stop.error else "unschedulable"
 
     def _introduce(self, plugins: Sequence[Staged]) -> None:
@@ -275,14 +285,14 @@ class Stages:
             self._intake.turn_away(item, stop.rejecter.wakes_on, pace, (stop.rejecter.name,))
         else:
             self._give_back(way)
-        self._report(way.assignment.pod, stop)
+        self._report(way.assignment.pod, stop, self.drop)
 
-    def _report(self, pod: Pod, stop: Stopped) -> None:
+    def _report(self, pod: Pod, stop: Stopped, give_up: Callable[[Pod], None]) -> None:
         """It waits again, and not for a node that it may be refused a second time."""
         self._reporter.rejected(pod, str(stop), error=stop.error)
         again = self._intake.wanted(pod.uid)
         if again is not None:
-            self.withdraw(again)
+            give_up(again)
 
     def _cut_off(self, way: _Way, outcome: str) -> None:
         if self._end(way, outcome):

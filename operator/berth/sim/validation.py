@@ -204,6 +204,7 @@ def _kind_update(resource: Resource, body: Object, before: Object) -> Iterator[C
     match resource.storage:
         case "pods":
             yield from _pod_update(mapping(body.get("spec")), mapping(before.get("spec")))
+            yield from _nomination(body, before)
         case "priorityclasses.scheduling.k8s.io":
             for field in ("value", "preemptionPolicy"):
                 if body.get(field) != before.get(field):
@@ -224,6 +225,14 @@ def _pod_update(spec: Object, before: Object) -> Iterator[Cause]:
     loose = ("affinity", "nodeSelector") if gates else ()  # a gated pod may still be narrowed down
     if _fixed(spec, loose) != _fixed(before, loose) or not _keeps(spec, before, "tolerations"):
         yield Cause("spec", FORBIDDEN, POD_UPDATE_WORDS)
+
+
+def _nomination(body: Object, before: Object) -> Iterator[Cause]:
+    """A pod that is bound is nominated to nothing: the bind clears the field, and nobody may set it afterwards."""
+    nominated = read(body, "status.nominatedNodeName")
+    if nominated and read(before, "spec.nodeName") and nominated != read(before, "status.nominatedNodeName"):
+        problem = "Forbidden: may not be set on pods that are already bound to a node"
+        yield Cause("status.nominatedNodeName", FORBIDDEN, problem)
 
 
 def _fixed(spec: Object, loose: tuple[str, ...]) -> Object:
