@@ -2,7 +2,7 @@
 
     thread "elector": (main loop moves?) --> kopf.operator, peered and watching nothing --> ended --> pause --> again
                                                    |-- renews our record, with the priority that `Leadership` says
-                                                   +-- removes records that are out of date, and ours at a clean end
+                                                   +-- removes ours at a clean end
 
 In a thread, so that a busy scheduler does not lose its seat; but a main loop that has not moved for a whole lifetime
 leads nobody, so then the record is taken away until it moves again. A kopf that runs and does not get our record there
@@ -11,9 +11,14 @@ leads nobody, so then the record is taken away until it moves again. A kopf that
 What kopf says in this thread about each failed attempt is left out: that the API server is away is said elsewhere.
 
 kopf's own verdict, pausing, is not used: who leads is judged by the records as the *observer* sees them, and by our own
-clock (`cluster/leadership.py`). So that no renewal is written long after it was made, with a priority that may be void
+clock (`cluster/leadership.py`). Nor does kopf see the records of others, because its watch of the peering object has a
+selector that matches none: it would remove what is out of date by the time of day, and a process that was frozen would
+judge by what it saw before, and remove the record of the leader that took over meanwhile.
+
+So that no renewal is written long after it was made, with a priority that may be void
 by then, requests are retried for a part of the lifetime only; after that kopf's operator ends, and a new one begins
-with a new renewal.
+with a new renewal. A renewal that was made before a lapse is not sent after it (`Seat.trace`): it would have the
+priority of a leader.
 """
 
 import asyncio
@@ -23,10 +28,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
+import aiohttp
 import kopf
 
+from berth.cluster import peering
 from berth.cluster.credentials import Credentials
 from berth.cluster.lead import Lead
+from berth.cluster.leadership import OUTSIDE
 from berth.handlers import LOGIN_PAUSE_SECONDS, Login, NoDiffBase, NoProgress
 
 THREAD = "elector"
@@ -35,6 +43,7 @@ PAUSE_SECONDS = 1.0
 JOIN_SECONDS = 10.0
 RETRY_SECONDS = 0.25
 RETRY_SHARE = 0.3  # of the lifetime, for which a renewal is tried again
+NOTHING = "berth.dev/none,!berth.dev/none"  # a selector that no object matches
 PATIENCE = 3  # lifetimes within which our record has to be there
 KOPF_LOGGERS = (
     "kopf._core.engines.peering",
@@ -117,12 +126,13 @@ class Elector:
 
     async def _operate(self, ending: asyncio.Event) -> None:
         registry = kopf.OperatorRegistry()
-        login = Login(self._credentials)
+        settings = make_settings(self._lead)
+        login = Login(self._credentials, [cast(Seat, settings.peering).trace()])
         kopf.on.login(registry=registry, backoff=LOGIN_PAUSE_SECONDS)(login.log_in)
         try:
             await kopf.operator(
                 registry=registry,
-                settings=make_settings(self._lead),
+                settings=settings,
                 identity=cast(Any, self._lead.leadership.identity),
                 clusterwide=True,
                 stop_flag=ending,
@@ -147,10 +157,28 @@ class Seat:
         self._leadership = lead.leadership
         self.name = lead.peering.name
         self.lifetime = lead.leadership.terms.lifetime_seconds
+        self._renewed = OUTSIDE
 
     @property
     def priority(self) -> int:
-        return self._leadership.renew()
+        self._renewed = self._leadership.renew()
+        return self._renewed
+
+    def trace(self) -> aiohttp.TraceConfig:
+        """Has every write looked at when its connection is there: as late as can be before it is sent."""
+        trace = aiohttp.TraceConfig()
+        trace.on_request_start.append(_note_method)
+        trace.on_connection_create_end.append(self._check)
+        trace.on_connection_reuseconn.append(self._check)
+        return trace
+
+    async def _check(self, _: aiohttp.ClientSession, context: Any, __: Any) -> None:
+        if context.method == "PATCH" and not self._leadership.stands(self._renewed):
+            raise aiohttp.ClientConnectionError("this replica has lapsed since the renewal was made")
+
+
+async def _note_method(_: aiohttp.ClientSession, context: Any, given: aiohttp.TraceRequestStartParams) -> None:
+    context.method = given.method
 
 
 class BriefBackoffs:
@@ -177,7 +205,7 @@ def make_settings(lead: Lead) -> kopf.OperatorSettings:
     settings.networking.request_timeout = settings.networking.connect_timeout = terms.request_seconds
     settings.networking.error_backoffs = BriefBackoffs(RETRY_SHARE * terms.lifetime_seconds)
     settings.watching.connect_timeout = terms.request_seconds
-    settings.watching.inactivity_timeout = 2.0 * terms.lifetime_seconds
+    settings.watching.label_selectors[peering.GROUP, peering.VERSION, peering.PLURAL] = NOTHING
     settings.process.ultimate_exiting_timeout = None
     return settings
 

@@ -19,7 +19,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -98,8 +98,10 @@ def _peering_handler(runtime: Runtime) -> EventHandler:
 class Login:
     """Our credentials, each time that kopf asks for some."""
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: Credentials, traces: Sequence[aiohttp.TraceConfig] = ()) -> None:
+        """`traces` are told of every request."""
         self._credentials = credentials
+        self._traces = traces
         self._logins = 0
         self._sessions: list[kopf.AiohttpSession] = []
 
@@ -109,7 +111,7 @@ class Login:
             # Asked again means turned away: fresh credentials, and not in a tight loop if those are no better.
             await asyncio.sleep(LOGIN_PAUSE_SECONDS)
             await self._credentials.load()
-        session = open_session(await connection(self._credentials, priority=self._logins))
+        session = open_session(await connection(self._credentials, priority=self._logins), self._traces)
         self._sessions.append(session)
         return session
 
@@ -120,13 +122,14 @@ class Login:
             await session.aiohttp_session.close()
 
 
-def open_session(info: kopf.ConnectionInfo) -> kopf.AiohttpSession:
+def open_session(info: kopf.ConnectionInfo, traces: Sequence[aiohttp.TraceConfig] = ()) -> kopf.AiohttpSession:
     """The connection that kopf would make, but for answers that nest too deep."""
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, ssl=info.as_ssl_context()),
         headers=info.as_http_headers(),
         proxy=info.proxy_url,
         response_class=ShallowResponse,
+        trace_configs=list(traces),
     )
     return kopf.AiohttpSession(server=info.server, priority=info.priority, aiohttp_session=session)
 

@@ -10,12 +10,13 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
 import pytest
 import yaml
 
 from berth.cluster.credentials import Credentials, Source
-from berth.cluster.leadership import Leadership, Terms
-from berth.elector import BriefBackoffs, Elector, make_settings
+from berth.cluster.leadership import OUTSIDE, Leadership, Terms, write_record
+from berth.elector import BriefBackoffs, Elector, Seat, make_settings
 from berth.sim.resources import CRDS
 from berth.sim.server import SimServer
 from berth.sim.store import Store
@@ -92,6 +93,48 @@ async def test_a_renewal_carries_the_priority_that_is_ours_then(world: World) ->
         while (await world.records()).get("us", {}).get("priority") == first:  # noqa: ASYNC110, another thread does it
             await asyncio.sleep(0.02)
     assert (await world.records())["us"]["priority"] < first
+
+
+async def test_records_of_others_are_left_alone_however_old_they_seem_by_the_time_of_day(world: World) -> None:
+    """As for a process that was frozen, whose kopf goes on with what it saw before."""
+    out = {"priority": 1, "lifetime": 5, "lastseen": "2020-01-01T00:00:00+00:00"}
+    await world.api.patch(f"{PEERINGS}/berth", {"status": {"them": out}})
+    world.elector.start()
+    first = await world.until(there=True)
+    async with asyncio.timeout(LIMIT_SECONDS):
+        while (records := await world.records())["us"]["lastseen"] == first["us"]["lastseen"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    assert records["them"] == out
+    await asyncio.to_thread(world.elector.stop)
+    assert await world.records() == {"them": out}
+
+
+async def test_a_renewal_that_was_made_before_a_lapse_is_not_sent_after_it(world: World) -> None:
+    """The time that passes between the two is spent in getting a connection, as it were."""
+    seat = Seat(world.lead)
+    trace = seat.trace()
+    path = f"{world.api._url}{PEERINGS}/berth"
+
+    async def freeze(*_: object) -> None:
+        world.now += frozen_seconds
+
+    trace.on_request_start.append(freeze)
+    trace.freeze()
+    async with aiohttp.ClientSession(trace_configs=[trace]) as session:
+        for frozen_seconds, is_sent in ((1, True), (20, False)):
+            priority = seat.priority
+            record = write_record(priority, world.leadership.terms, world.leadership._wall())
+            world.leadership.observe("", {"us": record})  # an earlier renewal of ours has come back
+            request = session.patch(
+                path, json={"status": {"us": record}}, headers={"Content-Type": "application/merge-patch+json"}
+            )
+            if is_sent:
+                assert (await request).status == 200
+            else:
+                with pytest.raises(aiohttp.ClientConnectionError, match="has lapsed"):
+                    await request
+        assert (await session.get(path)).status == 200  # nothing is written by that
+    assert seat.priority == OUTSIDE
 
 
 def test_a_renewal_is_tried_again_for_a_part_of_the_lifetime_only() -> None:

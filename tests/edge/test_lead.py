@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from berth.cluster.clock import RealClock
-from berth.cluster.leadership import write_record
+from berth.cluster.leadership import OUTSIDE, write_record
 from berth.cluster.peering import LEADER, PATH
 from berth.runtime import Options, Runtime
 from edge.server import Answer, Seen, Server, until, write_kubeconfig
@@ -218,6 +218,51 @@ async def test_a_process_that_was_stopped_for_longer_than_a_lifetime_is_the_youn
     assert house.clock.wall() - moment > timedelta(seconds=7)  # when it closed, not when that was noticed
 
 
+async def test_a_process_that_was_stopped_reads_who_is_there_before_it_enters_again(house: House) -> None:
+    await take_lead(house)
+    reads = len(house.server.seen("GET", BERTH))
+    house.clock.added += 15
+    house.renew()  # kopf is the first to wake
+    assert house.status[house.us]["priority"] == OUTSIDE
+    stamp = house.clock.wall().isoformat()
+    house.status["them"] = {"priority": 7, "lifetime": 10, "lastseen": stamp}  # and no watch has shown it yet
+    house.version += 1
+    await until(lambda: house.status[house.us]["priority"] != OUTSIDE)
+    assert len(house.server.seen("GET", BERTH)) == reads + 1
+    assert house.status[house.us]["priority"] < 7
+    assert house.lead.leadership.seniors() == ["them"]
+
+
+async def test_a_leader_removes_a_record_that_nobody_renews_and_no_other(house: House) -> None:
+    await take_lead(house)
+    house.other(1)
+    kept = house.status["them"]["lastseen"]
+
+    async def pass_time(seconds: int) -> None:
+        for _ in range(seconds):
+            house.clock.added += 1
+            house.renew()
+            await looks(house, 2)
+
+    await pass_time(15)
+    assert removals(house) == []
+    house.other(1)
+    renewed = house.status["them"]["lastseen"]
+    await pass_time(15)
+    assert removals(house) == []  # it has been silent for less than two lifetimes
+    await pass_time(25)
+    assert {removed[0]["value"] for removed in removals(house)} == {renewed} != {kept}
+    assert removals(house)[0] == [
+        {"op": "test", "path": "/status/them/lastseen", "value": renewed},
+        {"op": "remove", "path": "/status/them"},
+    ]
+
+
+def removals(house: House) -> list[Any]:
+    found = [request.body for request in house.server.seen("PATCH", BERTH) if isinstance(request.body, list)]
+    return [steps for steps in found if "/status/" in steps[0]["path"]]
+
+
 async def test_a_list_that_the_watch_has_not_shown_keeps_a_replica_from_leading(house: House) -> None:
     house.add(make_pod("unseen", node="a"), seen=False)
     house.renew()
@@ -249,8 +294,7 @@ async def test_a_comparison_from_before_a_lapse_opens_nothing(house: House) -> N
     house.renew()
     await until(lambda: len(asked) == 1)
     house.clock.added += 20  # frozen, and another may have led
-    house.renew()
-    assert house.lead.leadership.may_lead()
+    await until(house.lead.leadership.may_lead)
     lists[0].set()
     await until(lambda: len(asked) == 2)
     assert not house.lead.is_leading

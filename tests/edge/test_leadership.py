@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.cluster.leadership import Leadership, Terms, parse_stamp, read_records, write_record
+from berth.cluster.leadership import OUTSIDE, Leadership, Terms, parse_stamp, read_records, write_record
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TERMS = Terms(10)
@@ -51,6 +51,10 @@ class Replica:
     def renew(self) -> None:
         self.records["us"] = self.send()
         self.show()
+
+    def look(self) -> None:
+        """Read the object."""
+        self.leadership.answer(self.leadership.ask(), str(self.version), dict(self.records), self.leader)
 
     def other(self, name: str, priority: int, *, lifetime: float = 10) -> None:
         stamp = (START + timedelta(days=self.version)).isoformat()  # its clock is its own affair
@@ -111,10 +115,83 @@ def test_a_record_that_lapsed_enters_again_as_the_youngest() -> None:
     replica.other("them", 7)
     replica.clocks.advance(1)
     assert not replica.leadership.is_alive()
+    replica.look()
     replica.renew()
-    assert replica.records["us"]["priority"] < 7
+    assert OUTSIDE < replica.records["us"]["priority"] < 7
     assert replica.leadership.seniors() == ["them"]
     assert replica.leadership.lapses == 1
+
+
+def test_who_has_lapsed_stays_outside_until_the_object_was_read_since_then() -> None:
+    replica = Replica()
+    replica.renew()
+    before = replica.leadership.ask()
+    first = replica.records["us"]["priority"]
+    replica.clocks.advance(25)
+    assert replica.leadership.must_look
+    assert replica.send()["priority"] == OUTSIDE
+    replica.other("them", 7)  # the watch may have had this for long
+    assert replica.send()["priority"] == OUTSIDE
+    replica.leadership.answer(before, str(replica.version), dict(replica.records))
+    assert replica.send()["priority"] == OUTSIDE
+    assert not replica.leadership.stands(first)
+    replica.look()
+    assert not replica.leadership.must_look
+    assert OUTSIDE < replica.send()["priority"] < 7
+    assert replica.leadership.stands(replica.send()["priority"])
+
+
+def test_a_record_of_who_is_outside_is_none_and_does_not_release_an_earlier_one_at_once() -> None:
+    replica = Replica(records={"them": {"priority": SENIOR, "lifetime": 10, "lastseen": "2026-01-01T00:00:00"}})
+    replica.renew()
+    replica.other("them", OUTSIDE)
+    assert replica.leadership.seniors() == ["them"]
+    replica.pass_time(10)
+    assert replica.may_lead
+    assert replica.leadership.outdated() == {}
+    replica.pass_time(10)
+    assert replica.leadership.outdated() == {"them": replica.records["them"]["lastseen"]}
+    del replica.records["them"]
+    replica.show()
+    assert replica.leadership.outdated() == {}
+
+
+def test_a_record_is_outdated_when_it_was_silent_for_two_of_its_lifetimes() -> None:
+    replica = Replica()
+    replica.renew()
+    replica.other("them", 7, lifetime=20)
+    replica.other("other", 8)
+    replica.pass_time(20)
+    assert replica.leadership.outdated().keys() == {"other"}
+    replica.other("other", 8)
+    assert replica.leadership.outdated() == {}
+    replica.pass_time(20)
+    assert replica.leadership.outdated().keys() == {"other", "them"}
+
+
+def test_an_answer_that_is_older_than_what_was_seen_before_the_question_is_of_another_history() -> None:
+    replica = Replica()
+    replica.version = 500
+    replica.renew()
+    replica.clocks.advance(25)
+    replica.version = 100  # the API server's data was restored
+    replica.look()
+    assert replica.leadership.version == 100
+    replica.renew()
+    assert replica.may_lead
+
+
+def test_an_answer_that_the_watch_was_faster_than_changes_nothing() -> None:
+    replica = Replica()
+    replica.renew()
+    replica.clocks.advance(25)
+    question, old = replica.leadership.ask(), dict(replica.records)
+    version = str(replica.version)
+    replica.other("them", 7)
+    replica.leadership.answer(question, version, old)
+    assert replica.leadership.version == replica.version
+    assert replica.leadership.seniors() == ["them"]
+    assert not replica.leadership.must_look
 
 
 def test_the_echo_of_a_renewal_that_was_sent_before_a_stop_is_as_old_as_the_renewal() -> None:

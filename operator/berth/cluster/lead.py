@@ -78,6 +78,7 @@ class Lead:
         self._announced_seconds = 0.0
         self._has_entered = False  # it is for the elector to do so first
         self._entered_seconds = 0.0
+        self._cleaned_seconds = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._proving: asyncio.Task[None] | None = None
         self.since: datetime | None = None
@@ -164,8 +165,15 @@ class Lead:
         now = self._clock.now()
         if self._has_entered and self.leadership.is_outside and now - self._entered_seconds >= PAUSE_SECONDS:
             self._entered_seconds = now
-            self._start(self._try("entering again", self.peering.announce(leading=False)))
+            self._start(self._try("entering again", self._enter()))
         self._has_entered = self._has_entered or not self.leadership.is_outside
+
+    async def _enter(self) -> None:
+        """After a lapse everything that we know of the others may be as old: it is read first."""
+        if self.leadership.must_look:
+            await self.peering.look()
+        if self.leadership.is_outside and not self.leadership.must_look:
+            await self.peering.announce(leading=False)
 
     # --- taking over -------------------------------------------------------------------------------------------------
 
@@ -222,9 +230,18 @@ class Lead:
         await self.peering.announce(leading=True)
         self._is_announced = True
 
+    def _clean(self) -> None:
+        """Remove records that nobody renews any more."""
+        now = self._clock.now()
+        if now - self._cleaned_seconds >= self.leadership.terms.lifetime_seconds:
+            self._cleaned_seconds = now
+            for identity, stamp in self.leadership.outdated().items():
+                self._start(self._try("removing a record", self.peering.remove(identity, stamp)))
+
     def _mind_fence(self) -> None:
         if self.is_open:
             self._announce()
+            self._clean()
             if not self._was_open:
                 self._was_open = True
                 _log.info("The fence is open at %s", _exactly(self._clock.wall()))

@@ -30,11 +30,14 @@ Times, with L the lifetime and T the longest that a guarded request may take (`T
    clock that was set), it is believed. Where it says less, it is not.
 3. The record of another counts for its whole lifetime from the moment at which we *saw* it change. What its `lastseen`
    says is never compared with our clock: foreign clocks do not matter.
-4. A record that is gone counts on for that time: kopf removes what is out of date by the time of day of whoever looks,
-   so that its owner may well be alive. Only a record that its owner has lowered below ours is out of the way at once.
-   Owners do so when nothing of theirs is under way any more: after a lapse, at a resignation, at a clean end.
+4. A record that is gone counts on for that time: anybody may have removed it, and replicas of earlier versions remove
+   what is out of date by their time of day, so that its owner may well be alive. Only a record that its owner has
+   lowered below ours is out of the way at once. Owners do so when nothing of theirs is under way any more: after a lapse, at a resignation, at a clean end.
 5. A renewal goes on from the last one only if it was seen before that one was a lifetime old. Else we have lapsed,
-   whatever the record says, and enter again with another priority.
+   whatever the record says, and enter again with another priority. What we know of the others may be as old by then,
+   and what our watch shows next may have waited for us: the object is read first (`ask`, `answer`). Until then
+   renewals have the priority OUTSIDE. To others such a record is none, not one that was lowered: it may arrive late,
+   when its owner has entered again and leads.
    Where ours was taken away, or the time of day alone says so, requests may be under way: it is lowered after T, and
    kept up as it was until then.
 6. The object is one: a view in which our renewal is shows every other record as it was at that time or later. Views
@@ -44,6 +47,9 @@ Times, with L the lifetime and T the longest that a guarded request may take (`T
    us, and sees us whenever he sees himself. If somebody is, two have entered at once, and we choose again, below him.
 8. Before a replica leads it writes its name beside the records, where kopf removes nothing. A replica that finds a
    name there of whom it knows no record gives him a lifetime, as a senior: he may be alive, and his record removed.
+9. Nobody removes the record of another but the leader, and only where it was silent for two of its lifetimes, by our
+   clock, and is in the object as we know it (`outdated`). kopf does not get to see the others' records: it would judge
+   them by the time of day, and after a freeze by what it saw before.
 
 So two fences are never open at once: ours is open only up to L - T after a renewal was sent, and another, who saw that
 renewal later than we sent it, opens his when it is L old and a look after that still shows nothing newer.
@@ -72,6 +78,8 @@ NOTED = 2048
 NOTE_SECONDS = 0.05  # kopf reads the priority once for each of the others too, whenever a record changes
 LOOKUP_SECONDS = 1.0  # between the reading of the priority and the time that kopf writes
 TOP_PRIORITY = 2**52  # JSON numbers are exact up to here
+OUTSIDE: Final = -TOP_PRIORITY  # of a replica that has lapsed and does not know yet who is there
+OUTDATED_LIFETIMES: Final = 2  # after which a silent record is removed
 STEPS_IN_A_MILLISECOND = 1024
 
 
@@ -104,6 +112,14 @@ class Record:
     stamp: str
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was known when the object was asked for: how often we had lapsed, and the newest version."""
+
+    lapses: int
+    version: int
+
+
 @dataclass(slots=True)
 class _Other:
     """Another replica: its last record, and when we saw that."""
@@ -133,9 +149,11 @@ class Leadership:
         self._lock = threading.Lock()
         self._noted: deque[tuple[float, datetime]] = deque(maxlen=NOTED)
         self._others: dict[str, _Other] = {}
+        self._outsiders: dict[str, _Other] = {}
         self._version = -1
         self._priority: int | None = None
         self._is_settled = False  # rule 7
+        self._must_look = False  # rule 5
         self._former: int | None = None  # the priority that we kept up, until nothing is under way any more
         self._quiet_seconds = 0.0
         self._leader = ""  # as told, rule 8
@@ -154,6 +172,8 @@ class Leadership:
             self._note(now, self._wall())
             if self._former is not None and now < self._quiet_seconds:
                 return self._former
+            if self._must_look:
+                return OUTSIDE
             if self._priority is None:
                 self._priority, self._former = self._youngest(), None
             return self._priority
@@ -164,12 +184,25 @@ class Leadership:
         with self._lock:
             return self._priority
 
+    def stands(self, priority: int) -> bool:
+        """Whether a renewal that was made with this priority may still be sent: not after a lapse."""
+        with self._lock:
+            self._look()
+            return priority in (self._priority, self._former, OUTSIDE)
+
     @property
     def is_outside(self) -> bool:
-        """Whether a renewal would have us enter."""
+        """Whether a renewal would have us enter, once we know who is there."""
         with self._lock:
             self._look()
             return self._priority is None and self._now() >= self._quiet_seconds
+
+    @property
+    def must_look(self) -> bool:
+        """Whether the object has to be read before we may enter."""
+        with self._lock:
+            self._look()
+            return self._must_look
 
     def _note(self, now: float, wall: datetime) -> None:
         """One note is as good as another right after it, and the earlier one is the safer, unless a clock was set."""
@@ -210,6 +243,26 @@ class Leadership:
         with self._lock:
             return self._version
 
+    def ask(self) -> Question:
+        """The object is about to be read."""
+        with self._lock:
+            self._look()
+            return Question(self.lapses, self._version)
+
+    def answer(self, question: Question, version: str, status: object, leader: str = "") -> None:
+        """This is what the API server says of the object, asked after `ask`.
+
+        A version that is older than one seen before the question is of another history: an earlier state was restored.
+        """
+        number = version_number(version)
+        if number is not None and number < question.version:
+            with self._lock:
+                self._version = -1
+        self.observe(version, status, leader, jumped=True)
+        with self._lock:
+            self._look()
+            self._must_look = self._must_look and self.lapses != question.lapses
+
     def observe(self, version: str, status: object, leader: str = "", *, jumped: bool = False) -> None:
         """The peering object has, or had, this status, and this name beside it; both empty, if there is none.
 
@@ -225,11 +278,20 @@ class Leadership:
             records = read_records(status)
             self._look()
             own = records.pop(self.identity, None)
+            self._observe_outsiders(records)
             if jumped:
                 for identity in self._others.keys() - records.keys():
                     self._others[identity].seen_seconds = self._now()
             self._observe_others(records, leader)
             self._observe_own(own)
+
+    def _observe_outsiders(self, records: dict[str, Record]) -> None:
+        """Take out the records that are none."""
+        now, before, self._outsiders = self._now(), self._outsiders, {}
+        for identity in [identity for identity, record in records.items() if record.priority == OUTSIDE]:
+            record, known = records.pop(identity), before.get(identity)
+            is_unchanged = known is not None and known.record == record
+            self._outsiders[identity] = known if known is not None and is_unchanged else _Other(record, now)
 
     def _observe_others(self, records: Mapping[str, Record], leader: str) -> None:
         now = self._now()
@@ -301,6 +363,7 @@ class Leadership:
             return
         is_quiet = self._now() - self._own[0] >= self.terms.lifetime_seconds
         self.lapses += 1
+        self._must_look = True
         if is_quiet:
             self._lapse()
         else:  # by the time of day alone: a moment ago the fence was open
@@ -339,6 +402,18 @@ class Leadership:
         with self._lock:
             now = self._now()
             return sorted(identity for identity, other in self._others.items() if self._is_alive(other, now))
+
+    def outdated(self) -> dict[str, str]:
+        """Records that nobody renews any more and that are still there, with their time; rule 9."""
+        with self._lock:
+            now = self._now()
+            return {
+                identity: other.record.stamp
+                for identity, other in (*self._others.items(), *self._outsiders.items())
+                if now - other.seen_seconds >= OUTDATED_LIFETIMES * other.record.lifetime_seconds
+                and other.record.stamp
+                and not other.is_told_of
+            }
 
     def _is_alive(self, other: _Other, now: float) -> bool:
         return now - other.seen_seconds < other.record.lifetime_seconds

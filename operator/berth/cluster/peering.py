@@ -1,7 +1,7 @@
 """The peering object: where replicas find each other. Made here when it is missing, read, and written about ourselves.
 
 kopf renews our record; what it cannot say is written here: that we are about to lead, that we lead and since when, and
-that we do so no more. A record of ours is always written whole, since a piece of one would be a replica without an end
+that we do so no more. The leader removes records that nobody renews any more, which kopf is kept from doing. A record of ours is always written whole, since a piece of one would be a replica without an end
 to kopf. Its status is a part of the object like any other, or a subresource, depending on who has defined the kind; the
 answer shows which.
 """
@@ -82,15 +82,14 @@ class Peering:
 
     async def look(self) -> None:
         """Read the records as they are now; raises ApiError or Unreachable."""
+        question = self._leadership.ask()
         _, body = await self._api.request("GET", self._path, timeout_seconds=self._seconds)
-        self.show(body, jumped=True)
+        version, leader = _facts(body)
+        self._leadership.answer(question, version, body.get("status"), leader)
 
     def show(self, body: Any, *, jumped: bool = False) -> None:
         """The object is, or was, in this form; `jumped`: it may have had others before that were not shown."""
-        metadata = body.get("metadata") or {}
-        leader = (metadata.get("annotations") or {}).get(LEADER)
-        version = str(metadata.get("resourceVersion") or "")
-        leader = leader if isinstance(leader, str) else ""
+        version, leader = _facts(body)
         self._leadership.observe(version, body.get("status"), leader, jumped=jumped)
 
     async def claim(self) -> int:
@@ -120,6 +119,22 @@ class Peering:
         record[LEADING_SINCE] = wall.strftime("%Y-%m-%dT%H:%M:%SZ") if leading else None
         await self._write(record)
 
+    async def remove(self, identity: str, stamp: str) -> None:
+        """Remove the record of another, unless it was renewed meanwhile; raises ApiError or Unreachable."""
+        path = "/status/" + identity.replace("~", "~0").replace("/", "~1")
+        steps = [{"op": "test", "path": f"{path}/lastseen", "value": stamp}, {"op": "remove", "path": path}]
+        for where in (self._path, f"{self._path}/status"):
+            try:
+                _, body = await self._api.request(
+                    "PATCH", where, body=steps, content_type=JSON_PATCH, timeout_seconds=self._seconds
+                )
+            except ApiError as error:
+                if error.status != 422:  # it was renewed, or is gone
+                    raise
+                return
+            if identity not in (body.get("status") or {}):
+                return
+
     async def _write(self, record: dict[str, Any]) -> None:
         identity = self._leadership.identity
         patch = {"status": {identity: record}}
@@ -132,3 +147,10 @@ class Peering:
         return await self._api.request(
             "PATCH", path, body=patch, content_type=MERGE_PATCH, timeout_seconds=self._seconds
         )
+
+
+def _facts(body: Any) -> tuple[str, str]:
+    """The version of the object, and the name beside its records."""
+    metadata = body.get("metadata") or {}
+    leader = (metadata.get("annotations") or {}).get(LEADER)
+    return str(metadata.get("resourceVersion") or ""), leader if isinstance(leader, str) else ""
