@@ -32,7 +32,8 @@ Times, with L the lifetime and T the longest that a guarded request may take (`T
    says is never compared with our clock: foreign clocks do not matter.
 4. A record that is gone counts on for that time: anybody may have removed it, and replicas of earlier versions remove
    what is out of date by their time of day, so that its owner may well be alive. Only a record that its owner has
-   lowered below ours is out of the way at once. Owners do so when nothing of theirs is under way any more: after a lapse, at a resignation, at a clean end.
+   lowered below ours is out of the way at once. Owners do so when nothing of theirs is under way any more: after a
+   lapse, at a resignation, at a clean end.
 5. A renewal goes on from the last one only if it was seen before that one was a lifetime old. Else we have lapsed,
    whatever the record says, and enter again with another priority. What we know of the others may be as old by then,
    and what our watch shows next may have waited for us: the object is read first (`ask`, `answer`). Until then

@@ -1,9 +1,10 @@
 """The peering object: where replicas find each other. Made here when it is missing, read, and written about ourselves.
 
 kopf renews our record; what it cannot say is written here: that we are about to lead, that we lead and since when, and
-that we do so no more. The leader removes records that nobody renews any more, which kopf is kept from doing. A record of ours is always written whole, since a piece of one would be a replica without an end
-to kopf. Its status is a part of the object like any other, or a subresource, depending on who has defined the kind; the
-answer shows which.
+that we do so no more. The leader removes records that nobody renews any more, which kopf is kept from doing.
+
+A record of ours is always written whole, since a piece of one would be a replica without an end to kopf. Its status is
+a part of the object like any other, or a subresource, depending on who has defined the kind; the answer shows which.
 """
 
 from typing import Any, Final
