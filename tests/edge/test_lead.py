@@ -136,8 +136,9 @@ async def looks(house: House, times: int = 5) -> None:
 
 
 async def take_lead(house: House) -> None:
+    """Leads, and has said so: no renewal of ours is under way."""
     house.renew()
-    await until(lambda: house.lead.is_leading)
+    await until(lambda: house.lead.is_leading and bool(house.status[house.us].get("leadingSince")))
 
 
 async def test_a_standby_is_ready_and_writes_nothing(house: House) -> None:
