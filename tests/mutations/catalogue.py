@@ -489,4 +489,84 @@ DECISIONS: Final = (
     ),
 )
 
-MUTATIONS: Final = (*CLUSTER, *SCHEDULER, *DECISIONS)
+REPLICAS: Final = (
+    Mutation(
+        "a standby decides about nominations",
+        "scheduler/nominating.py",
+        "        self._decides = False\n        self._cache.take_back_nominations()",
+        "        self._cache.take_back_nominations()",
+        ("tests/scheduler/test_standing_by.py",),
+    ),
+    Mutation(
+        "a void nomination is left in the API by the next leader",
+        "scheduler/nominating.py",
+        "        for name in list(self._state.nominated):\n            self.look_at_node(name)",
+        "        return",
+        ("tests/scheduler/test_standing_by.py",),
+    ),
+    Mutation(
+        "a place for a bind is lost when who was to get it is cancelled",
+        "scheduler/places.py",
+        "                self.give_back()\n            raise",
+        "                pass\n            raise",
+        ("tests/scheduler/test_bind_limit.py",),
+    ),
+    Mutation(
+        "pods that extenders were asked about are bound all at once",
+        "scheduler/stages.py",
+        "            if self._binder.take_place(assignment):\n                self._binder.start(assignment)",
+        "            if self._binder.take_place(assignment) or True:\n                self._binder.start(assignment)",
+        ("tests/scheduler/test_bind_limit.py",),
+    ),
+    Mutation(
+        "an expected node stays written when the bind fails",
+        "scheduler/binding.py",
+        "            self.drop(again)",
+        "            pass",
+        ("tests/scheduler/test_expectation.py",),
+    ),
+    Mutation(
+        "an expected node that the watch has not shown is not cleared",
+        "scheduler/pods.py",
+        "            return self._nominations.decide(held.pod, node_name)",
+        "            return -1",
+        ("tests/scheduler/test_expectation.py",),
+    ),
+    Mutation(
+        "kopf sees and removes the records of other replicas",
+        "elector.py",
+        "    settings.watching.label_selectors[peering.GROUP, peering.VERSION, peering.PLURAL] = NOTHING\n",
+        "",
+        ("tests/edge/test_elector.py",),
+    ),
+    Mutation(
+        "a renewal from before a lapse is sent after it",
+        "cluster/leadership.py",
+        "return priority in (self._priority, self._former, OUTSIDE)",
+        "return True",
+        ("tests/edge/test_leadership.py", "tests/edge/test_elector.py"),
+    ),
+    Mutation(
+        "a replica that has lapsed enters without reading who is there",
+        "cluster/leadership.py",
+        "        self._must_look = True\n",
+        "",
+        ("tests/edge/test_leadership.py",),
+    ),
+    Mutation(
+        "a record of a replica that is outside releases its earlier one",
+        "cluster/leadership.py",
+        "            self._observe_outsiders(records)\n",
+        "",
+        ("tests/edge/test_leadership.py",),
+    ),
+    Mutation(
+        "the leader removes records that are alive",
+        "cluster/leadership.py",
+        "if now - other.seen_seconds >= OUTDATED_LIFETIMES * other.record.lifetime_seconds",
+        "if True",
+        ("tests/edge/test_leadership.py",),
+    ),
+)
+
+MUTATIONS: Final = (*CLUSTER, *SCHEDULER, *DECISIONS, *REPLICAS)

@@ -251,6 +251,21 @@ async def test_a_pod_that_waits_for_a_place_gives_its_room_up_to_a_preemptor_wit
 # --- places -----------------------------------------------------------------------------------------------------------
 
 
+async def test_a_place_that_was_given_to_who_is_cancelled_in_the_same_moment_is_free_again() -> None:
+    places = Places(1)
+    assert places.take()
+    waiting = [asyncio.ensure_future(places.wait()) for _ in range(2)]
+    await asyncio.sleep(0)
+    places.give_back()
+    waiting[0].cancel()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert waiting[0].cancelled()
+    assert waiting[1].done()
+    places.give_back()
+    assert places.is_idle
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.integers(1, 4),
