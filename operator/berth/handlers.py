@@ -13,13 +13,19 @@ give up:
 Some things still end kopf's operator: a watch that reports an error other than 410, and a kind whose CRD is deleted
 under its watch. `watch` starts it again in the same process, beside the same scheduler and cache; the relist brings
 the cache up to date. Under `kopf run` the process ends instead, and whoever supervises it starts it again.
+
+A store that was restored from a backup is another such thing, although kopf does not notice it: it asks for changes
+after a version that lies in the future, and an API server sends nothing until its versions have come that far. So the
+runtime has watching begin anew (`Runtime.rewatch`), from fresh lists.
 """
 
 import asyncio
 import contextlib
 import logging
+import os
 import signal
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -70,6 +76,7 @@ def register(registry: kopf.OperatorRegistry, runtime: Runtime, *, owns_runtime:
         if owns_runtime:
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, runtime.dump)
             runtime.introduce()
+            runtime.rewatch = partial(os.kill, os.getpid(), signal.SIGTERM)  # there is no other way to begin anew
             await runtime.start()
 
     if owns_runtime:
@@ -223,14 +230,22 @@ async def watch(runtime: Runtime, stop: asyncio.Event, on_spawn: Callable[[], No
     login = register(registry, runtime, owns_runtime=False)
     loop = asyncio.get_running_loop()
     failures = 0
+    anew = asyncio.Event()
+    runtime.rewatch = anew.set
     while not stop.is_set():
+        if anew.is_set():
+            anew.clear()
+            await _first_of(runtime.watch_ended(), stop.wait())
+            continue
         started_seconds = loop.time()
         try:
-            await _watch_once(registry, stop, on_spawn)
+            await _first_of(_operate(registry, on_spawn), stop.wait(), anew.wait())
         finally:
             await login.close()
         if stop.is_set():
             return
+        if anew.is_set():
+            continue
         runtime.watch_restarts += 1
         failures = 0 if loop.time() - started_seconds > CALM_SECONDS else failures + 1
         pause_seconds = RESTART_SECONDS[min(failures, len(RESTART_SECONDS) - 1)]
@@ -239,9 +254,9 @@ async def watch(runtime: Runtime, stop: asyncio.Event, on_spawn: Callable[[], No
             await asyncio.wait_for(stop.wait(), pause_seconds)
 
 
-async def _watch_once(registry: kopf.OperatorRegistry, stop: asyncio.Event, on_spawn: Callable[[], None]) -> None:
-    """Until kopf ends by itself or is told to. By cancelling: a stop flag would cost five seconds at every end."""
-    ends = [asyncio.ensure_future(_operate(registry, on_spawn)), asyncio.ensure_future(stop.wait())]
+async def _first_of(*works: Coroutine[Any, Any, object]) -> None:
+    """Until one of them ends; the others are cancelled. For kopf, too: a stop flag would cost it five seconds."""
+    ends = [asyncio.ensure_future(work) for work in works]
     try:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     finally:

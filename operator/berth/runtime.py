@@ -13,6 +13,12 @@ counts everything, and does nothing.
 It also keeps house: it notices that the API server is away and says so now and then, has every kind counted when it
 is back, and has pods counted when the echo of a bind is missing. `dump` has what is known written to the log. An error
 that ends the scheduling loop is kept in `failure`, for whoever runs the process to end it.
+
+Two answers of the API server end what is usual (`cluster/identity.py`, `cluster/census.py`):
+
+    another cluster answers      nothing is decided, written or removed any more, the replica is not ready (`refusal`)
+    the store has gone back in   decisions stop, binds under way end, watching ends (`rewatch`), all versions are given
+    time (a restored backup)     up, watching begins anew; decisions go on when everything listed has been shown again
 """
 
 import asyncio
@@ -24,7 +30,7 @@ import random
 import secrets
 import socket
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -36,8 +42,9 @@ from berth.cluster.bodies import ObjectBodies
 from berth.cluster.census import Census
 from berth.cluster.clock import RealClock
 from berth.cluster.credentials import Credentials, Source
-from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.errors import ApiError, Malformed, OtherCluster, Unreachable
 from berth.cluster.extenders import HttpExtenders
+from berth.cluster.identity import SYSTEM, ClusterIdentity
 from berth.cluster.lead import Lead
 from berth.cluster.leadership import Leadership, Terms
 from berth.cluster.listing import Resource
@@ -72,6 +79,7 @@ from berth.scheduler.measures import Names
 from berth.scheduler.ports import Attempts, Clock
 from berth.scheduler.queue import Queue
 from berth.scheduler.scheduler import Scheduler
+from berth.scheduler.waiting import wait_for_signal
 from berth.serving.configz import configuration
 from berth.serving.health import Alarm, Check, Finding, Readiness
 from berth.serving.pages import Subject
@@ -90,6 +98,8 @@ MOST_POLICIES = 200  # that have metrics of their own
 LAGGING_SECONDS = 5.0  # an event loop that is so late is not ready for more work
 READING_THRESHOLDS = (50_000, 20, 1000)  # of the garbage collector while everything that is read stays
 
+LEADING = "leading"
+NAMESPACE_KIND = "Namespace"
 BUDGET = "PodDisruptionBudget"
 RESOURCES = (
     *(
@@ -156,13 +166,16 @@ class Runtime:
         self._policy_labels = Names(MOST_POLICIES)
         self._statuses = PolicyStatuses(self.api, clock, self._faults)
         self._view = View(self._cache, self._scheduler, self._bodies, self._follow)
+        self._identity = ClusterIdentity(self.api, on_other=self._refuse, on_rewound=self._note_versions)
         self._census = Census(
             self.api,
             clock,
             self._faults,
             self._view,
             self.resources,
+            identity=self._identity,
             on_whole=self._become_whole,
+            on_rewound=self._note_rewound,
             regular_seconds=options.census_seconds,
         )
         self._neighbours = Neighbours(options.installation, options.peering_name)
@@ -171,7 +184,11 @@ class Runtime:
         self._pulse = Pulse()
         self.alarms: dict[str, Alarm] = {"loop": lambda: hang_alarm(self._pulse), "scheduler": self._find_failure}
         """What liveness fails by: name to a reason or None. Asked in the serving thread, so they only read."""
-        self.checks: dict[str, Check] = {"loop": self._check_loop, "api-server": self._check_api_server}
+        self.checks: dict[str, Check] = {
+            "loop": self._check_loop,
+            "api-server": self._check_api_server,
+            "cluster": self._check_cluster,
+        }
         """What readiness is judged by, beside the kinds; asked in the event loop."""
         if self.lead is not None:
             self.alarms["leadership"] = self.lead.alarm
@@ -182,6 +199,14 @@ class Runtime:
         self._is_open = False
         self._is_whole = False  # every kind has been listed; stays so
         self._has_stepped_down = False
+        self._look_soon = asyncio.Event()
+        self._starting_over: asyncio.Task[None] | None = None
+        self._has_started_over = False  # and nobody has been woken since
+        self._watch_has_ended = asyncio.Event()
+        self._hears = asyncio.Event()  # not between the end of a watch and the beginning of the next
+        self._hears.set()
+        self.rewatch: Callable[[], None] = self._watch_has_ended.set
+        """Has watching end and begin anew; `watch_ended` is called in between. By default nobody watches."""
         self._thresholds = gc.get_threshold()
         self._echoes_missing = 0
         self.failure: asyncio.Future[None] | None = None
@@ -244,7 +269,7 @@ class Runtime:
             self._pulse.start()
         gc.set_threshold(*READING_THRESHOLDS)
         self.failure = asyncio.get_running_loop().create_future()
-        self.api.on_return = self._census.want
+        self.api.on_return = self._come_back
         self._cluster.start()
         self._statuses.start()
         self._census.start()
@@ -254,7 +279,7 @@ class Runtime:
             asyncio.create_task(self._keep_reporting(), name="reporting"),
         ]
         if self.lead is not None:
-            self._tasks.append(asyncio.create_task(self.lead.run(), name="leading"))
+            self._tasks.append(asyncio.create_task(self.lead.run(), name=LEADING))
 
     async def stop_scheduling(self) -> None:
         """No new binds; returns when the running ones have ended."""
@@ -274,6 +299,9 @@ class Runtime:
     async def stop(self) -> None:
         """No new binds; running ones end, what waits to be posted is posted, connections are closed."""
         await self.stop_scheduling()
+        if self._starting_over is not None:
+            self._starting_over.cancel()
+            await asyncio.gather(self._starting_over, return_exceptions=True)
         await self._census.stop()
         await self.step_down()
         await self._cluster.stop()
@@ -289,25 +317,38 @@ class Runtime:
         gc.set_threshold(*self._thresholds)
 
     def _become_whole(self) -> None:
-        self._is_open = self._is_whole = True
-        # What is here now stays for long, and a full collection would walk through all of it between two decisions.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*self._thresholds)
+        self._is_open = True
+        if not self._is_whole:
+            self._is_whole = True
+            # What is here now stays for long, and a full collection would walk through all of it between two decisions.
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(*self._thresholds)
         if self.lead is None:
             _log.info("Every kind is whole: scheduling begins")
-            self._scheduler.open()
+            self._open()
             # Not before: without all the others, what a policy is based on seems missing and what rivals it away.
             self._statuses.put(self._book.statuses())
         else:
             _log.info("Every kind is whole: this replica can lead")
+            if self.lead.is_open:  # and has gone on leading while everything was listed again
+                self._open()
+                self._statuses.put(self._book.statuses())
+
+    def _open(self) -> None:
+        """Decisions go on; after a new beginning with every pod, since anything may be otherwise."""
+        if self._has_started_over:
+            self._has_started_over = False
+            self._scheduler.take_over()
+        else:
+            self._scheduler.open()
 
     def _begin_deciding(self, is_new_lead: bool) -> None:
         """The fence is open."""
         if not self._is_open:
             return
         if not is_new_lead:
-            self._scheduler.open()
+            self._open()
             return
         self._cluster.withdraw_all()  # of what was found out too late to be said under an earlier lead
         self._scheduler.take_over()
@@ -334,21 +375,105 @@ class Runtime:
         failed = self.failure is not None and self.failure.done()
         return "the scheduling loop has ended with an error" if failed else None
 
+    # --- another cluster, or the same one in another time ------------------------------------------------------------
+
+    @property
+    def refusal(self) -> str:
+        """Why this process acts no more; empty while it does."""
+        return self._identity.problem
+
+    def _refuse(self, problem: str) -> None:
+        """Another cluster answers. What is known stays as it is, and nothing is decided or written any more."""
+        _log.critical(
+            "%s. Nothing is decided, written or removed any more. See that the address and the kubeconfig are those of "
+            "the right cluster, then start Berth again",
+            problem[0].upper() + problem[1:],
+            extra={"was": self._identity.uid},
+        )
+        self._is_open = False
+        self._hears.clear()
+        self.api.stopped_writing = "another cluster answers"
+        self._scheduler.stand_by()
+        self._cluster.withdraw_all()
+        self._statuses.withdraw_all()
+        if self._starting_over is not None:
+            self._starting_over.cancel()
+        self._starting_over = asyncio.create_task(self._fall_silent(), name="refusing")
+
+    async def _fall_silent(self) -> None:
+        """Nobody counts any more, and others may lead: without a beat the elector takes our record away."""
+        await self._census.stop()
+        for task in self._tasks:
+            if task.get_name() == LEADING:
+                task.cancel()
+        if self.lead is not None:
+            await self.lead.stop()
+
+    def _check_cluster(self) -> Finding:
+        """Health is shown to anybody, so no UID is named."""
+        if self.refusal:
+            return Finding("another cluster answers than the one that this process began with; start it again")
+        if self._starting_over is not None and not self._starting_over.done():
+            return Finding("the API server's store went back in time; starting over from fresh lists")
+        return Finding()
+
+    def _note_versions(self, words: str) -> None:
+        self._census.tell_rewound(NAMESPACE_KIND, words)
+
+    def _note_rewound(self, words: str) -> None:
+        """The store has gone back in time: start over, once for all who notice."""
+        if self.refusal or (self._starting_over is not None and not self._starting_over.done()):
+            return
+        _log.error(
+            "The API server's store has gone back in time, as after a restore from a backup (%s): decisions stop until "
+            "everything has been listed again",
+            words,
+        )
+        self._is_open, self._has_started_over = False, True
+        self._starting_over = asyncio.create_task(self._start_over(), name="starting-over")
+
+    async def _start_over(self) -> None:
+        """Nothing of the time that is undone may come after its versions have been given up: watching ends first."""
+        self._scheduler.stand_by()
+        self._cluster.withdraw_all()
+        await self._scheduler.settle()
+        self._hears.clear()
+        self._watch_has_ended.clear()
+        self.rewatch()
+        await self._watch_has_ended.wait()
+        self._view.start_over()
+        self._identity.start_over()
+        if self.lead is not None:
+            self.lead.leadership.start_over()
+        await self._census.start_over()
+        self._hears.set()
+
+    async def watch_ended(self) -> None:
+        """Nothing is handed over by an earlier watch any more; returns when the next one may begin."""
+        self._watch_has_ended.set()
+        await self._hears.wait()
+
     # --- what the watches say --------------------------------------------------------------------------------------
 
     def on_event(self, kind: str, type_: str | None, body: Mapping[str, Any]) -> None:
         """An object as kopf hands it over: type None from a list, DELETED for the last word on it. Never raises."""
+        if not self._hears.is_set():
+            return
         try:
             uid = _uid_of(body)
             if uid is None:
                 self._note_nameless(kind)
                 return
+            if kind == NAMESPACE_KIND and body["metadata"]["name"] == SYSTEM:
+                self._identity.note(uid)
             removed = type_ == "DELETED"
             if removed:
                 self._view.remove(kind, body)
             else:
                 self._view.observe(kind, body)
             self._census.note(kind, uid, listed=type_ is None, removed=removed)
+        except OtherCluster:
+            return
         except Exception as error:
             # Its name and nothing else of it: annotations may hold a copy of the whole object.
             self._faults.note("handing over", f"{kind} {object_key(body)}", error, kind=kind)
@@ -362,6 +487,8 @@ class Runtime:
 
     def on_peering(self, type_: str | None, body: Mapping[str, Any]) -> None:
         """A peering object, ours or somebody else's. Never raises."""
+        if not self._hears.is_set():
+            return
         try:
             if self.lead is not None and body["metadata"]["name"] == self.lead.peering.name:
                 self.lead.peering.show(body if type_ != "DELETED" else {}, jumped=type_ is None)
@@ -383,12 +510,18 @@ class Runtime:
     async def _keep_house(self) -> None:
         outage = Outage()
         while True:
-            await self._clock.sleep(PROBE_SECONDS)
+            await wait_for_signal(self._look_soon, self._clock, PROBE_SECONDS)
+            self._look_soon.clear()
             try:
                 outage.note(await self._ask(), self._clock.now())
                 self._look_for_echoes()
             except Exception as error:
                 self._faults.note("keeping house", "for the scheduler", error)
+
+    def _come_back(self) -> None:
+        """The API server answers again: it may be another one, or in another time, and what it did was not told."""
+        self._look_soon.set()
+        self._census.want()
 
     async def _keep_reporting(self) -> None:
         """What was done under the policies goes into their statuses now and then, not with every decision."""
@@ -420,11 +553,12 @@ class Runtime:
     async def probe(self) -> Unreachable | None:
         """Why the API server gives no answer; None when it gives one. ApiError: it does not know us (401)."""
         try:
-            await self.api.request("GET", "/version", timeout_seconds=PROBE_LIMIT_SECONDS)
+            await self._identity.ask(PROBE_LIMIT_SECONDS)
         except ApiError as error:
             if error.status == 401:
                 raise
-            return None
+        except Malformed as error:
+            _log.debug("Which cluster answers cannot be told: %s", error)
         except Unreachable as error:
             return error
         return None

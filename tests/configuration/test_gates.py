@@ -9,7 +9,7 @@ import pytest
 from berth.configuration.gates import DEFAULTS, GATES
 from berth.runtime import Options, Runtime
 from berth.scheduler.queue import Part
-from edge.server import Answer, Server, serving, until, write_kubeconfig
+from edge.server import Answer, Server, listed, serving, until, write_kubeconfig
 from engine.packages import Site
 from engine.storage import make_claim, make_class, pod_with
 from policy.builders import make_policy
@@ -165,7 +165,7 @@ async def test_nominated_node_names_for_expectation(tmp_path: Path, expects: boo
 
 
 def prepare(server: Server) -> None:
-    server.answer("GET", "/api/v1/nodes", Answer(200, {"metadata": {}, "items": [make_node("a")]}))
+    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
     server.answer("POST", "/apis/events.k8s.io/v1/namespaces/default/events", Answer(201))
     server.answer("PATCH", "/api/v1/namespaces/default/pods/big/status", Answer())
 

@@ -1,8 +1,8 @@
 """A small real HTTP server that answers as a test tells it to, and the client under test connected to it.
 
-Answers are given per method and path: a list of them is used up one by one and the last one stays. Besides JSON
-answers there are the things that happen to connections: `Cut` closes it after the request has been read, `Silence`
-never answers.
+Answers are given per method and path: a list of them is used up one by one and the last one stays. Where nothing was
+said, the kinds that Berth watches are served and empty (`listed`), and discovery says so. Besides JSON answers there
+are the things that happen to connections: `Cut` closes it after the request has been read, `Silence` never answers.
 """
 
 import asyncio
@@ -17,6 +17,8 @@ from aiohttp import web
 
 from berth.cluster.api import Api
 from berth.cluster.credentials import Credentials, Source
+from berth.cluster.listing import Resource
+from berth.runtime import RESOURCES
 
 LIMIT_SECONDS = 60
 
@@ -61,6 +63,30 @@ def busy(retry_after: str = "") -> Answer:
     return Answer(429, answer.body, {"Retry-After": retry_after} if retry_after else {})
 
 
+def listed(kind: str, *items: Any, version: str = "1000", token: str = "") -> Answer:
+    """A page of a list, as the API server sends it."""
+    resource = next((each for each in RESOURCES if each.kind == kind), None)
+    metadata = {"resourceVersion": version} | ({"continue": token} if token else {})
+    api_version = resource.api_version if resource is not None else "berth.dev/v1"
+    return Answer(200, {"kind": f"{kind}List", "apiVersion": api_version, "metadata": metadata, "items": list(items)})
+
+
+def discovered(*resources: Resource) -> dict[str, Answer]:
+    """What discovery says where these are served, and nothing else, by path."""
+    groups: dict[str, list[str]] = {}
+    answers = {}
+    for resource in resources:
+        served = [{"name": each.plural} for each in resources if each.root == resource.root]
+        body = {"kind": "APIResourceList", "groupVersion": resource.api_version, "resources": served}
+        answers[resource.root] = Answer(200, body)
+        if resource.group and resource.version not in groups.setdefault(resource.group, []):
+            groups[resource.group].append(resource.version)
+    listed = [{"name": name, "versions": [{"version": each} for each in found]} for name, found in groups.items()]
+    return {**answers, "/apis": Answer(200, {"kind": "APIGroupList", "groups": listed})}
+
+
+DEFAULTS = {**{each.path: listed(each.kind) for each in RESOURCES}, **discovered(*RESOURCES)}
+
 Reaction = Answer | Cut | Silence | Callable[[Seen], "Answer | Cut | Silence"]
 
 
@@ -82,7 +108,8 @@ class Server:
             request.method, request.path, dict(request.query), dict(request.headers), json.loads(raw) if raw else None
         )
         self.requests.append(seen)
-        reactions = self.answers.get((request.method, request.path), [Answer(404, "404 page not found\n")])
+        default = DEFAULTS.get(request.path) if request.method == "GET" else None
+        reactions = self.answers.get((request.method, request.path), [default or Answer(404, "404 page not found\n")])
         reaction = reactions.pop(0) if len(reactions) > 1 else reactions[0]
         outcome = reaction(seen) if callable(reaction) else reaction
         if isinstance(outcome, Silence):

@@ -1,7 +1,7 @@
 """When is a kind whole, what is a ghost, and what did the watch miss."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Set
 from typing import Any
 
 import pytest
@@ -9,15 +9,17 @@ import pytest
 from berth.cluster.api import Api
 from berth.cluster.census import Census
 from berth.cluster.errors import Unreachable
+from berth.cluster.identity import ClusterIdentity
 from berth.cluster.listing import Resource, list_metadata
 from berth.scheduler.faults import Faults
 from berth.scheduler.versions import Register
 from edge.manual_clock import ManualClock
-from edge.server import Answer, Cut, Seen, Server, refusal, until
+from edge.server import Answer, Cut, Seen, Server, listed, refusal, until
 
 NODES = Resource("Node", "", "v1", "nodes", namespaced=False)
 PODS = Resource("Pod", "", "v1", "pods", namespaced=True, field_selector="status.phase!=Failed")
 POLICIES = Resource("Policy", "berth.dev", "v1", "policies", namespaced=False)
+NAMESPACES = Resource("Namespace", "", "v1", "namespaces", namespaced=False)
 
 
 def meta(name: str, namespace: str = "", version: str = "1") -> dict[str, Any]:
@@ -25,16 +27,24 @@ def meta(name: str, namespace: str = "", version: str = "1") -> dict[str, Any]:
     return {"metadata": metadata | ({"namespace": namespace} if namespace else {})}
 
 
-def page(*names: str, token: str = "", namespace: str = "", version: str = "1") -> Answer:
-    metadata = {"resourceVersion": "50"} | ({"continue": token} if token else {})
-    return Answer(200, {"metadata": metadata, "items": [meta(name, namespace, version) for name in names]})
+def page(*names: str, kind: str = "Node", token: str = "", namespace: str = "", version: str = "1") -> Answer:
+    kind = "Pod" if namespace else kind
+    return listed(kind, *(meta(name, namespace, version) for name in names), version="50", token=token)
+
+
+def found(name: str, namespace: str = "", version: str = "1") -> Answer:
+    return Answer(200, {"kind": "Pod" if namespace else "Node", **meta(name, namespace, version)})
+
+
+def no_such(name: str) -> Answer:
+    return refusal(404, "NotFound", "not found", name=name)
 
 
 class Cache:
     """Known objects, and what the census did to them."""
 
     def __init__(self) -> None:
-        self.registers = {"Node": Register(), "Pod": Register(), "Policy": Register()}
+        self.registers = {kind: Register() for kind in ("Node", "Pod", "Policy", "Namespace")}
         self.removed: list[Mapping[str, Any]] = []
 
     def known(self, kind: str) -> Mapping[str, str]:
@@ -46,11 +56,20 @@ class Cache:
     def newest(self, kind: str) -> int:
         return self.registers[kind].newest
 
-    def observe(self, kind: str, body: Mapping[str, Any]) -> None:
-        self.registers[kind].record(self.registers[kind].identify(body))
+    def contradicted(self, kind: str, versions: Mapping[str, int], version: int) -> list[str]:
+        return self.registers[kind].contradicted(versions, version)
 
-    def remove(self, kind: str, body: Mapping[str, Any]) -> None:
-        self.registers[kind].remove(self.registers[kind].identify(body))
+    def unsure(self, kind: str) -> Set[str]:
+        return self.registers[kind].unsure
+
+    def observe(self, kind: str, body: Mapping[str, Any]) -> None:
+        register = self.registers[kind]
+        identity = register.identify(body)
+        if register.is_news(identity):
+            register.record(identity)
+
+    def remove(self, kind: str, body: Mapping[str, Any], *, told: bool = True) -> None:
+        self.registers[kind].remove(self.registers[kind].identify(body), told=told)
         self.removed.append(body)
 
 
@@ -61,10 +80,20 @@ class House:
         self.faults = Faults()
         self.cache = Cache()
         self.whole: list[str] = []
+        self.others: list[str] = []
+        self.rewound: list[str] = []
+        self.identity = ClusterIdentity(api, on_other=self.others.append, on_rewound=self.rewound.append)
 
     def count(self, *resources: Resource) -> Census:
         self.census = Census(
-            self._api, self._clock, self.faults, self.cache, resources, on_whole=lambda: self.whole.append("whole")
+            self._api,
+            self._clock,
+            self.faults,
+            self.cache,
+            resources,
+            identity=self.identity,
+            on_whole=lambda: self.whole.append("whole"),
+            on_rewound=self.rewound.append,
         )
         self.census.start()
         return self.census
@@ -119,7 +148,7 @@ async def test_an_api_that_is_not_served_is_whole_and_looked_at_again(
 ) -> None:
     house.count(POLICIES)
     await until(lambda: house.whole == ["whole"] and clock.sleeping == 1)
-    server.answer("GET", "/apis/berth.dev/v1/policies", page("p"))
+    server.answer("GET", "/apis/berth.dev/v1/policies", page("p", kind="Policy"))
     await clock.advance(300)
     await until(lambda: len(server.requests) >= 2)
 
@@ -152,14 +181,12 @@ async def test_what_a_kind_waits_for_names_no_server_and_a_right_only_where_it_i
     await until(lambda: census.wholeness() == {"Node": f"cannot be listed: {said}"})
 
 
-async def test_a_ghost_is_removed_at_the_version_of_the_list(server: Server, house: House) -> None:
-    server.answer("GET", "/api/v1/pods", page())
+async def test_what_a_list_lacks_and_the_server_does_not_find_is_removed(server: Server, house: House) -> None:
+    server.answer("GET", "/api/v1/namespaces/default/pods/old", no_such("old"))
     house.cache.observe("Pod", meta("old", "default"))
     house.count(PODS)
     await until(lambda: house.whole == ["whole"])
-    assert house.cache.removed == [
-        {"metadata": {"uid": "uid-old", "name": "old", "namespace": "default", "resourceVersion": "50"}}
-    ]
+    assert house.cache.removed == [{"metadata": {"uid": "uid-old", "name": "old", "namespace": "default"}}]
 
 
 async def test_what_arrives_during_the_list_is_no_ghost(server: Server, house: House) -> None:
@@ -190,6 +217,7 @@ async def test_a_relist_has_the_kind_counted_when_it_has_calmed_down(
     server: Server, house: House, clock: ManualClock
 ) -> None:
     server.answer("GET", "/api/v1/nodes", page("a", "b"), page("a"))
+    server.answer("GET", "/api/v1/nodes/b", no_such("b"))
     for name in ("a", "b"):
         house.cache.observe("Node", meta(name))
     house.count(NODES)

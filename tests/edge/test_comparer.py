@@ -8,90 +8,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import yaml
 
-from berth.runtime import RESOURCES, Options, Runtime
-from berth.sim.resources import CRDS, NODES, PODS, Resource
-from berth.sim.server import SimServer
-from berth.sim.store import Store
+from berth.runtime import Options, Runtime
+from berth.sim.resources import NODES, PODS
+from edge.house import GRACE, REGULAR, House
 from edge.server import until
 from policy.builders import make_policy
-from scheduler.virtual_clock import START, VirtualClock
-from support.builders import Body, make_node, make_pod
-
-POLICY_CRD = Path(__file__).parents[2] / "crds" / "schedulingpolicies.berth.dev.yaml"
-REGULAR, GRACE = 300.0, 15.0
-
-
-class House:
-    """The shipped operator on an embedded cluster; its watches say nothing but what a test has them say."""
-
-    def __init__(self, folder: Path) -> None:
-        self.clock = VirtualClock()
-        self.store = Store(lambda: START)
-        self.store.create(CRDS, yaml.safe_load(POLICY_CRD.read_text()))
-        self.server = SimServer(self.store)
-        self._kubeconfig = folder / "kubeconfig"
-
-    async def start(self) -> None:
-        await self.server.start()
-        self.server.write_kubeconfig(self._kubeconfig)
-        options = Options(kubeconfig=str(self._kubeconfig), https_address="", seed=1, standalone=True)
-        self.runtime = Runtime(options, clock=self.clock)
-        self.cache = self.runtime._cache
-        await self.runtime.start()
-        for resource in RESOURCES:
-            served = self.store.find(resource.group, resource.version, resource.plural)
-            for body in self.store.list(served).items if served is not None else ():
-                self.tell(body, None)
-        await until(lambda: self.runtime.readiness().is_ready)
-
-    async def stop(self) -> None:
-        await self.runtime.stop()
-        await self.server.stop()
-
-    # --- what happens, and what is told of it ------------------------------------------------------------------------
-
-    def make(self, body: Body) -> Body:
-        metadata = {key: value for key, value in body["metadata"].items() if key not in ("uid", "generation")}
-        namespace = metadata.get("namespace", "")
-        return self.store.create(self._resource(body), {**body, "metadata": metadata}, namespace=namespace)
-
-    def change(self, resource: Resource, name: str, patch: Body, subresource: str = "") -> Body:
-        namespace = "default" if resource.namespaced else ""
-        return self.store.patch(resource, namespace, name, patch, "merge", subresource=subresource)[0]
-
-    def bind(self, name: str, node_name: str) -> Body:
-        """Somebody else does it."""
-        self.store.bind("default", name, {"metadata": {"name": name}, "target": {"kind": "Node", "name": node_name}})
-        return self.store.get(PODS, "default", name)
-
-    def tell(self, body: Body, type_: str | None = "MODIFIED") -> None:
-        self.runtime.on_event(body["kind"], type_, body)
-
-    def _resource(self, body: Body) -> Resource:
-        group, _, version = body["apiVersion"].rpartition("/")
-        return next(
-            each
-            for each in self.store.resources()
-            if (each.group, each.version, each.kind) == (group, version, body["kind"])
-        )
-
-    # --- what is known of it -----------------------------------------------------------------------------------------
-
-    def on(self, node_name: str) -> list[str]:
-        return sorted(pod.name for pod in self.cache.state.table.pods_on(node_name).values())
-
-    def drift(self) -> dict[str, dict[str, int]]:
-        counts: dict[str, dict[str, int]] = self.runtime.statistics()["census"]["drift"]
-        return counts
-
-    async def pass_time(self, seconds: float) -> None:
-        """With everything that goes to the server and comes back meanwhile."""
-        for _ in range(round(seconds)):
-            await self.clock.advance(1)
-            await until(lambda: not self.runtime.api._transport._requests)  # type: ignore[union-attr]
-        await self.clock.advance(0)
+from support.builders import make_node, make_pod
 
 
 @pytest.fixture
@@ -214,14 +137,6 @@ async def test_an_older_version_of_a_policy_that_comes_after_a_newer_one_changes
     house.tell(before)
     assert house.runtime._book.serves("other")
     assert not house.runtime._book.serves("batch")
-
-
-async def test_a_store_that_went_back_in_time_is_told_of(house: House, caplog: pytest.LogCaptureFixture) -> None:
-    node = house.store.get(NODES, "", "a")
-    house.tell({**node, "metadata": {**node["metadata"], "resourceVersion": "999999"}})
-    await house.pass_time(REGULAR + 2)
-    assert house.drift() == {"Node": {"rewound": 1}}
-    assert "start Berth again" in caplog.text
 
 
 async def test_an_object_that_cannot_be_read_is_read_by_the_next_comparison(house: House) -> None:

@@ -17,7 +17,7 @@ from berth.policy.records import Extender, Mode, Policy
 from berth.scheduler.extender_protocol import needs_of
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Unavailable
-from edge.server import Answer, Seen, Server, refusal
+from edge.server import Answer, Seen, Server, listed, refusal
 from support.builders import make_node, make_pod
 
 Body = dict[str, Any]
@@ -54,7 +54,7 @@ def desk(api: Api) -> Desk:
 
 
 def node_list(*nodes: Body, token: str = "") -> Answer:
-    return Answer(body={"kind": "NodeList", "metadata": {"continue": token}, "items": list(nodes)})
+    return listed("Node", *nodes, token=token)
 
 
 def with_managed_fields(body: Body) -> Body:

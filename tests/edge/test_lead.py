@@ -15,7 +15,7 @@ from berth.cluster.clock import RealClock
 from berth.cluster.leadership import OUTSIDE, write_record
 from berth.cluster.peering import LEADER, PATH
 from berth.runtime import Options, Runtime
-from edge.server import Answer, Seen, Server, until, write_kubeconfig
+from edge.server import Answer, Seen, Server, listed, until, write_kubeconfig
 from policy.builders import make_policy
 from support.builders import make_node, make_pod
 
@@ -55,7 +55,7 @@ class House:
         server.answer("GET", BERTH, lambda _: Answer(200, self.body()))
         server.answer("PATCH", BERTH, self.patch)
         self.pods: dict[str, Any] = {}
-        server.answer("GET", "/api/v1/pods", lambda _: Answer(200, {"metadata": {}, "items": list(self.pods.values())}))
+        server.answer("GET", "/api/v1/pods", lambda _: listed("Pod", *self.pods.values()))
 
     def add(self, pod: dict[str, Any], *, seen: bool = True) -> None:
         """A pod exists, and the watch shows it."""
@@ -113,7 +113,7 @@ async def replica(server: Server, tmp_path: Path) -> AsyncIterator[House]:
     """Whole, and on a cluster of one node; nobody leads yet."""
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
     items = [make_node("a")]
-    server.answer("GET", "/api/v1/nodes", Answer(200, {"metadata": {}, "items": items}))
+    server.answer("GET", "/api/v1/nodes", listed("Node", *items))
     server.answer("POST", "/apis/events.k8s.io/v1/namespaces/default/events", Answer(201))
     for name in ("web", "two", "big"):
         server.answer("POST", f"/api/v1/namespaces/default/pods/{name}/binding", Answer(201))
@@ -146,7 +146,7 @@ async def test_a_standby_is_ready_and_writes_nothing(house: House) -> None:
     house.renew()
     house.add(make_pod("web"))
     house.add(make_pod("big", cpu=99))
-    house.server.answer("GET", POLICIES, Answer(200, {"metadata": {}, "items": [make_policy()]}))
+    house.server.answer("GET", POLICIES, listed("SchedulingPolicy", make_policy()))
     house.runtime.on_event("SchedulingPolicy", "ADDED", make_policy())
     await house.runtime._report()
     await looks(house)
@@ -347,7 +347,7 @@ async def test_what_is_counted_under_a_policy_goes_on_from_what_the_last_leader_
     server = house.server
     server.answer("PATCH", f"{POLICIES}/batch/status", Answer(200))
     told = {**policy, "metadata": {**policy["metadata"], "resourceVersion": "77"}, "status": {"placed": 41}}
-    server.answer("GET", POLICIES, Answer(200, {"metadata": {}, "items": [told]}))
+    server.answer("GET", POLICIES, listed("SchedulingPolicy", told))
     house.other(SENIOR)
     house.renew()
     house.runtime.on_event("SchedulingPolicy", "ADDED", policy)

@@ -16,7 +16,7 @@ from berth.serving.health import Finding
 from berth.serving.pulse import Pulse
 from control_plane.process import http_get
 from edge.manual_clock import ManualClock
-from edge.server import LIMIT_SECONDS, Answer, Server, until, write_kubeconfig
+from edge.server import LIMIT_SECONDS, Answer, Server, listed, until, write_kubeconfig
 from policy.builders import make_policy
 from support.builders import make_node, make_pod
 
@@ -25,8 +25,8 @@ BINDING = "/api/v1/namespaces/default/pods/web/binding"
 
 async def test_a_pod_is_bound_once_every_kind_is_whole_and_not_before(server: Server, tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
-    server.answer("GET", "/api/v1/nodes", Answer(200, {"metadata": {}, "items": [make_node("a")]}))
-    server.answer("GET", "/api/v1/pods", Answer(200, {"metadata": {}, "items": [make_pod("web")]}))
+    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
+    server.answer("GET", "/api/v1/pods", listed("Pod", make_pod("web")))
     server.answer("POST", BINDING, Answer(201))
     server.answer("POST", "/apis/events.k8s.io/v1/namespaces/default/events", Answer(201))
     runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
@@ -100,7 +100,7 @@ STATUS = f"{POLICIES}/batch/status"
 async def scheduling(server: Server, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Runtime]:
     """A runtime that is open, on a cluster of one node; its reports are made when the clock says so."""
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
-    server.answer("GET", "/api/v1/nodes", Answer(200, {"metadata": {}, "items": [make_node("a")]}))
+    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
     server.answer("POST", BINDING, Answer(201))
     server.answer("POST", "/apis/events.k8s.io/v1/namespaces/default/events", Answer(201))
     server.answer("PATCH", STATUS, Answer())
@@ -136,9 +136,9 @@ async def test_what_is_done_under_a_policy_is_told_every_ten_seconds_and_not_wit
 
 async def test_nothing_is_said_of_a_policy_while_others_may_be_missing(server: Server, tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
-    server.answer("GET", "/api/v1/nodes", Answer(200, {"metadata": {}, "items": [make_node("a")]}))
+    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
     based, base = make_policy(base="common"), make_policy("common", schedulerName="common")
-    server.answer("GET", POLICIES, Answer(200, {"metadata": {}, "items": [based, base]}))
+    server.answer("GET", POLICIES, listed("SchedulingPolicy", based, base))
     runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
     await runtime.start()
     runtime.on_event("SchedulingPolicy", None, based)
@@ -209,7 +209,7 @@ async def test_the_garbage_collector_is_put_off_only_while_the_first_lists_are_r
     server: Server, tmp_path: Path
 ) -> None:
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
-    server.answer("GET", "/api/v1/nodes", Answer(200, {"metadata": {}, "items": [make_node("a")]}))
+    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
     usual = gc.get_threshold()
     runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
     await runtime.start()
@@ -237,10 +237,9 @@ async def test_extenders_see_objects_in_full_while_a_policy_has_some(
 
 async def test_nothing_is_told_of_policies_before_all_of_them_are_known(server: Server, tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
-    server.answer("GET", "/api/v1/nodes", Answer(200, {"metadata": {}, "items": [make_node("a")]}))
+    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
     policies = [make_policy(base="later"), make_policy("later", schedulerName="later")]
-    listed = {"metadata": {}, "items": policies}
-    server.answer("GET", "/apis/berth.dev/v1alpha1/schedulingpolicies", Answer(200, listed))
+    server.answer("GET", "/apis/berth.dev/v1alpha1/schedulingpolicies", listed("SchedulingPolicy", *policies))
     for policy in policies:
         server.answer("PATCH", STATUS.replace("batch", policy["metadata"]["name"]), Answer())
     runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
@@ -262,7 +261,7 @@ async def test_what_is_served_is_told_apart_by_name(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
-    server.answer("GET", "/api/v1/nodes", Answer(200, {"metadata": {}, "items": [make_node("a")]}))
+    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
     runtime = Runtime(Options(kubeconfig=str(path), https_address="127.0.0.1:0", seed=7))
     stuck: list[str] = []
     runtime.alarms["leadership"] = lambda: stuck[0] if stuck else None

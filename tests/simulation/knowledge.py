@@ -1,8 +1,8 @@
 """What one Berth has been told so far, kept as naively as possible: the newest body of every object, and its own binds.
 
 It stands beside the shipped cache and is told the same things, at the same moment. Of two reports on an object the one
-of the greater version counts; a name that comes with another UID and a greater version ends the older one; what is gone
-stays gone unless a greater version says otherwise. Everything else, whom a decision would have to see and which policy
+of the greater version counts; a name that comes with another UID and a greater version ends the older one; what the
+watch says is gone stays gone unless a greater version says otherwise. Everything else, whom a decision would have to see and which policy
 decides, is worked out from that when it is asked for.
 """
 
@@ -101,11 +101,12 @@ class Knowledge:
             self.nominations.pop(uid, None)
         return True
 
-    def remove(self, kind: str, body: Body) -> None:
+    def remove(self, kind: str, body: Body, *, told: bool) -> None:
+        """`told`: by the watch; what was concluded from a list is believed again as soon as anything shows it."""
         metadata = body["metadata"]
-        self._forget(kind, metadata["uid"], int(metadata.get("resourceVersion") or 0))
+        self._forget(kind, metadata["uid"], int(metadata.get("resourceVersion") or 0), told=told)
 
-    def _forget(self, kind: str, uid: str, version: int) -> None:
+    def _forget(self, kind: str, uid: str, version: int, *, told: bool = True) -> None:
         known = self.objects.get(kind, {}).pop(uid, None)
         versions = [version, self.removed.get(uid, 0)]
         if known is not None:
@@ -115,7 +116,8 @@ class Knowledge:
                 del self.names[kind][key]
             if kind == POLICY and self.policies.get(key) and self.policies[key].uid == uid:
                 del self.policies[key]
-        self.removed[uid] = max(versions)
+        if told:
+            self.removed[uid] = max(versions)
         if kind == "Pod":
             self.assumed.pop(uid, None)
             self.nominations.pop(uid, None)

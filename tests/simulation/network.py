@@ -216,4 +216,9 @@ def _body(target: Target, outcome: Outcome, accept: str) -> dict[str, Any]:
     if outcome.page is None:
         return outcome.body or {}
     items = [metadata_only(item) for item in outcome.page.items] if "as=Partial" in accept else outcome.page.items
-    return {"kind": target.resource.list_kind, "metadata": list_metadata(outcome.page), "items": list(items)}
+    return {
+        "kind": target.resource.list_kind,
+        "apiVersion": target.resource.api_version,
+        "metadata": list_metadata(outcome.page),
+        "items": list(items),
+    }

@@ -144,9 +144,9 @@ class Overseer:
         if kind == "Pod":
             self._touch(body["metadata"]["uid"])
 
-    def _before_remove(self, kind: str, body: Body) -> None:
+    def _before_remove(self, kind: str, body: Body, *, told: bool = True) -> None:
         uid = body["metadata"]["uid"]
-        self.knowledge.remove(kind, body)
+        self.knowledge.remove(kind, body, told=told)
         self._trace.note(f"{self.name} hears that {kind} {object_key(body)} is gone", object_key(body), uid)
         if kind == "Pod":
             self._touch(uid)

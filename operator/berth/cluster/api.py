@@ -30,7 +30,7 @@ import orjson
 
 from berth import __version__
 from berth.cluster.credentials import Credentials
-from berth.cluster.errors import ApiError, CredentialsError, Unreachable
+from berth.cluster.errors import ApiError, CredentialsError, Malformed, Unreachable
 from berth.cluster.shallow import decode
 from berth.cluster.transport import Transport
 from berth.scheduler.ports import NotLeading
@@ -96,6 +96,8 @@ class Api:
         self.on_return: Callable[[], None] = lambda: None
         """Called when an answer arrives after requests that got none."""
         self.fence: Fence | None = None
+        self.stopped_writing = ""
+        """Why nothing may be written any more; while it is not empty, every request but GET fails unsent."""
 
     @property
     def reachable(self) -> bool:
@@ -132,6 +134,8 @@ class Api:
     ) -> tuple[int, dict[str, Any]]:
         """The status and the decoded answer; raises ApiError or Unreachable, and NotLeading if it is fenced."""
         _check_path(path)
+        if self.stopped_writing and method != "GET":
+            raise (NotLeading if fenced else Unreachable)(f"{method} {path}: {self.stopped_writing}: nothing was sent")
         fence = self.fence if fenced else None
         if fence is not None:
             timeout_seconds = min(timeout_seconds, fence.request_seconds)
@@ -284,9 +288,9 @@ def _decode(raw: bytes) -> dict[str, Any]:
     try:
         decoded = decode(raw) if raw else {}
     except orjson.JSONDecodeError as error:
-        raise Unreachable(f"the answer is not JSON: {error}") from error
+        raise Malformed("the answer is not JSON") from error
     if not isinstance(decoded, dict):
-        raise Unreachable("the answer is not a JSON object")
+        raise Malformed("the answer is not a JSON object")
     return decoded
 
 
@@ -296,7 +300,8 @@ def _refusal(answer: _Answer) -> ApiError:
         decoded = orjson.loads(answer.raw)
     except orjson.JSONDecodeError:
         decoded = None
-    if not isinstance(decoded, dict) or decoded.get("kind") != "Status":
+    is_status = isinstance(decoded, dict) and decoded.get("kind") == "Status"
+    if not isinstance(decoded, dict) or not is_status:
         reason, message, details = answer.reason, answer.raw[:TEXT_LIMIT].decode(errors="replace").strip(), None
     else:
         reason, message = str(decoded.get("reason") or answer.reason), str(decoded.get("message") or "")
@@ -307,4 +312,5 @@ def _refusal(answer: _Answer) -> ApiError:
         message,
         details if isinstance(details, dict) else None,
         retry_after_seconds=answer.retry_after_seconds,
+        is_status=is_status,
     )

@@ -87,15 +87,19 @@ class Binder:
                 "GET", pod_path(pod.namespace, pod.name), timeout_seconds=self._client_seconds
             )
         except ApiError as error:
-            if error.status == 404:
+            if error.status == 404 and error.is_status:  # and not a proxy that does not know the path
                 return None
             raise Unavailable(str(error)) from error
         except Unreachable as error:
             raise Unavailable(error.reason) from error
-        return body if body.get("metadata", {}).get("uid") == pod.uid else None
+        metadata = body.get("metadata")
+        if not isinstance(metadata, Mapping) or not metadata.get("uid"):
+            raise Unavailable("the answer is not a pod")
+        return body if metadata["uid"] == pod.uid else None
 
 
 def _outcome(error: ApiError) -> BindRefused | OutcomeUnknown:
-    if 400 <= error.status < 500 and error.status != 408:
+    """Only the API server itself refuses; what a proxy says leaves open whether the request got through to it."""
+    if error.is_status and 400 <= error.status < 500 and error.status != 408:
         return BindRefused(error.status, error.message or error.reason)
     return OutcomeUnknown(str(error))

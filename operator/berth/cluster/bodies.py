@@ -16,13 +16,12 @@ import orjson
 
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.listing import Resource, list_objects
 from berth.model import Node, Pod
 from berth.scheduler.extender_protocol import Needs
 from berth.scheduler.ports import Cluster, Unavailable
 
-PAGE = 500
-RESTARTS = 3
-NODES = "/api/v1/nodes"
+NODES = Resource("Node", "", "v1", "nodes", namespaced=False)
 
 Kept = tuple[str, orjson.Fragment]  # the UID, and the object
 
@@ -105,26 +104,11 @@ class ObjectBodies:
             if body["metadata"]["name"] not in self._since_filling:
                 self._keep_node(body)
 
-    async def _list_nodes(self) -> list[Mapping[str, Any]]:
-        for _ in range(RESTARTS):
-            try:
-                return await self._list_once()
-            except ApiError as error:
-                if error.status != 410:  # a page token that has expired
-                    raise Unavailable(f"the nodes cannot be listed: {error}") from error
-            except Unreachable as error:
-                raise Unavailable(f"the nodes cannot be listed: {error.reason}") from error
-        raise Unavailable("the nodes cannot be listed: the list expires before it is read")
-
-    async def _list_once(self) -> list[Mapping[str, Any]]:
-        query, found = {"limit": str(PAGE)}, list[Mapping[str, Any]]()
-        while True:
-            _, page = await self._api.request("GET", NODES, query=query)
-            found += page.get("items") or ()
-            token = (page.get("metadata") or {}).get("continue")
-            if not token:
-                return found
-            query["continue"] = token
+    async def _list_nodes(self) -> list[dict[str, Any]]:
+        try:
+            return await list_objects(self._api, NODES)
+        except (ApiError, Unreachable) as error:
+            raise Unavailable(f"the nodes cannot be listed: {error}") from error
 
     def _keep_node(self, body: Mapping[str, Any]) -> None:
         name, fragment = body["metadata"]["name"], _fragment(body)

@@ -6,12 +6,19 @@ the gap. So each kind is counted: a metadata-only list of ours is compared with 
     list --> listed, not seen: missing ---(the watch delivers)---> none missing: the kind is whole
          |                         +---(it stays silent)---> read one by one: drift
          +-> listed in a newer version than seen: on its way, or stale ---(still so after a while)---> read: drift
-         +-> seen before the list began, not listed: gone, removed ---(the watch does not say so)---> drift
+         +-> seen before the list began, not listed: gone, if that is proven (`proof`), and removed
+         |                         +---(the watch does not say so)---> drift
+         +-> older than what was seen before it began, twice: the store has gone back in time (`on_rewound`)
+
+An answer that is not a list of the kind proves nothing and changes nothing (`listing`); it is asked for again.
 
 A kind is counted at the start, until it is whole; soon after objects were listed again (the watch was interrupted),
 when the API server comes back after an outage, when the echo of a bind is missing, when somebody asks for it
-(`report`); and regularly. Once whole, a kind stays whole: later counts mend (`drift`). A kind whose API is not served
-(404) is whole and empty, and is looked at again by every regular count.
+(`report`); and regularly. Once whole, a kind stays whole: later counts repair (`drift`). A kind whose API is not served
+is whole and empty, and is looked at again by every regular count.
+
+A store that was restored from a backup has older versions than before. `on_rewound` is told, and the kind is not
+compared until `start_over`. From then on no kind is whole; each becomes so when everything listed was shown anew.
 
 Whoever is about to lead asks for more (`confirm`): that the watch has shown everything that exists *now*. Nothing is
 read for that; a watch that shows nothing fails it.
@@ -22,17 +29,18 @@ has given it a newer version, so the versions are all that has to be compared.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from berth.cluster.api import Api
 from berth.cluster.drift import GHOST, MISSING, REWOUND, STALE, Drift, Known
-from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.errors import ApiError, Malformed, Unreachable
+from berth.cluster.identity import ClusterIdentity
 from berth.cluster.listing import Listing, Resource, list_metadata
+from berth.cluster.proof import Proof
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock
-from berth.scheduler.versions import version_number
 from berth.scheduler.waiting import wait_for_signal
 
 REGULAR_SECONDS = 300.0
@@ -55,7 +63,9 @@ class _Count:
     missing: dict[str, str] = field(default_factory=dict)
     ghosts: dict[str, str] = field(default_factory=dict)  # removed, and the watch may still say so
     gone: set[str] = field(default_factory=set)
+    shown: set[str] = field(default_factory=set)  # by the watch, since the list began
     listing: bool = False
+    version: int = 0  # of the newest list
     report_wanted: bool = False
     whole: bool = False
     served: bool = True
@@ -68,7 +78,7 @@ class _Count:
 
 
 class Census:
-    """Counts every kind; `on_whole` is called once, when all of them are whole for the first time."""
+    """Counts every kind; `on_whole` is called when all are whole for the first time, and again after `start_over`."""
 
     def __init__(
         self,
@@ -78,7 +88,9 @@ class Census:
         known: Known,
         resources: tuple[Resource, ...],
         *,
+        identity: ClusterIdentity,
         on_whole: Callable[[], None],
+        on_rewound: Callable[[str], None],
         regular_seconds: float = REGULAR_SECONDS,
     ) -> None:
         self._api = api
@@ -86,6 +98,8 @@ class Census:
         self._faults = faults
         self._known = known
         self._on_whole = on_whole
+        self._on_rewound = on_rewound
+        self._proof = Proof(api, clock, identity)
         self._regular_seconds = regular_seconds
         self._counts = {resource.kind: _Count(resource) for resource in resources}
         self._tasks: list[asyncio.Task[None]] = []
@@ -106,6 +120,13 @@ class Census:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
 
+    async def start_over(self) -> None:
+        """The store has gone back in time and `known` knows it: count every kind as if for the first time."""
+        await self.stop()
+        self._is_told = False
+        self._counts = {kind: _Count(count.resource) for kind, count in self._counts.items()}
+        self.start()
+
     # --- what the watch says -------------------------------------------------------------------------------------
 
     def note(self, kind: str, uid: str, *, listed: bool, removed: bool) -> None:
@@ -118,6 +139,8 @@ class Census:
                 count.gone.add(uid)
             if self._gone_lately is not None:
                 self._gone_lately[kind].add(uid)
+        elif count.listing:
+            count.shown.add(uid)
         if count.missing:
             self._note_arrival(count, uid)
         if listed and count.whole:
@@ -146,7 +169,12 @@ class Census:
 
     async def _confirm(self, count: _Count, give_up_seconds: float) -> bool:
         kind = count.resource.kind
+        before, newest = dict(self._known.known(kind)), max(self._known.newest(kind), count.version)
         listing = await list_metadata(self._api, count.resource)
+        if self._is_rewound(count, newest, listing):
+            _log.warning("%s: the list is older than what was seen before: nothing is confirmed by it", kind)
+            return False
+        await self._proof.gone(count.resource, before, listing)  # a list that lacks what is there confirms nothing
         waiting: Collection[str] = listing.objects
         while True:
             known, gone = self._known.known(kind), (self._gone_lately or {}).get(kind, ())
@@ -159,6 +187,11 @@ class Census:
                 _log.warning(text, kind, len(waiting), len(listing.objects), listing.objects[waiting[0]])
                 return False
             await self._clock.sleep(CONFIRM_LOOK_SECONDS)
+
+    def tell_rewound(self, kind: str, words: str) -> None:
+        """The versions of this kind are older than they were."""
+        self._drift.note(kind, REWOUND, (words,))
+        self._on_rewound(f"{kind}: {words}")
 
     def report(self) -> None:
         """Count every kind soon, and say in the log what came of it, also where nothing had drifted."""
@@ -242,51 +275,79 @@ class Census:
                 await self._read_missing(count)
 
     async def _list(self, count: _Count) -> Listing:
-        """The list, however long it takes to get one."""
+        """The list, however long it takes to get one that can be believed."""
         pause_seconds, complained_seconds = FIRST_PAUSE_SECONDS, 0.0
         while True:
             count.gone.clear()
+            count.shown.clear()
             count.listing = True
-            before = dict(self._known.known(count.resource.kind))
-            newest = self._known.newest(count.resource.kind)
             try:
-                listing = await list_metadata(self._api, count.resource)
+                return await self._list_once(count)
             except (ApiError, Unreachable) as error:
                 count.problem = f"cannot be listed: {_briefly(error)}"
                 # That nobody can be reached at all is said once, by whoever keeps house, not once a kind.
-                if isinstance(error, ApiError) and self._clock.now() - complained_seconds >= COMPLAINT_SECONDS:
+                is_answer = isinstance(error, ApiError | Malformed)
+                if is_answer and self._clock.now() - complained_seconds >= COMPLAINT_SECONDS:
                     complained_seconds = self._clock.now()
                     _log.warning("%s cannot be listed, trying again: %s", count.resource.plural, error)
-            else:
-                count.heard_seconds = self._clock.now()
-                self._look_for_rewinding(count, newest, listing)
-                self._remove_ghosts(count, before, listing)
-                return listing
             finally:
                 count.listing = False
             await self._clock.sleep(pause_seconds)
             pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
 
-    def _remove_ghosts(self, count: _Count, before: dict[str, str], listing: Listing) -> None:
+    async def _list_once(self, count: _Count) -> Listing:
+        """A list that can be believed; what it proves to be gone is removed."""
+        resource, kind = count.resource, count.resource.kind
+        before, newest = dict(self._known.known(kind)), max(self._known.newest(kind), count.version)
+        listing = await list_metadata(self._api, resource)
+        if self._is_rewound(count, newest, listing):
+            listing = await list_metadata(self._api, resource)  # one alone may come from anywhere
+            if self._is_rewound(count, newest, listing):
+                self._tell_rewound(count, newest, listing)
+        if not count.whole:
+            await self._proof.check_first(resource, listing)
+        gone = await self._proof.gone(resource, before, listing)
+        count.heard_seconds = self._clock.now()
+        count.version = max(count.version, listing.number)
+        self._remove_ghosts(count, gone)
+        return listing
+
+    def _remove_ghosts(self, count: _Count, gone: Mapping[str, str]) -> None:
         kind = count.resource.kind
         known = self._known.known(kind)
-        ghosts = {uid: key for uid, key in before.items() if uid not in listing.objects and uid in known}
+        ghosts = {uid: key for uid, key in gone.items() if uid in known and uid not in count.shown}
         for uid, key in ghosts.items():
-            self._known.remove(kind, _stub(uid, key, listing.version))
+            self._known.remove(kind, _stub(uid, key), told=False)
         count.ghosts |= ghosts
 
-    def _look_for_rewinding(self, count: _Count, newest: int, listing: Listing) -> None:
+    def _is_rewound(self, count: _Count, newest: int, listing: Listing) -> bool:
         """A list is never older than what was seen before it began, unless the store itself is."""
-        version = version_number(listing.version)
-        if version is not None and version < newest:
-            self._drift.note(count.resource.kind, REWOUND, (f"version {version} after {newest}",))
+        if not listing.number:
+            return False
+        kind = count.resource.kind
+        return listing.number < newest or bool(self._known.contradicted(kind, listing.versions, listing.number))
+
+    def _tell_rewound(self, count: _Count, newest: int, listing: Listing) -> None:
+        """Raises Malformed: what such a list says is believed when everything starts over."""
+        kind = count.resource.kind
+        words = f"version {listing.number} after {newest}"
+        if listing.number >= newest:
+            some = self._known.contradicted(kind, listing.versions, listing.number)
+            words = f"{listing.objects[some[0]]} is older than it was, and so are {len(some) - 1} more"
+        self.tell_rewound(kind, words)
+        raise Malformed("its versions are older than they were, as after a restore from a backup")
 
     def _compare(self, count: _Count, listing: Listing) -> None:
         if count.served and not listing.is_served:
             _log.info("The API server does not serve %s", count.resource.path)
         count.served = listing.is_served
-        known = self._known.known(count.resource.kind)
-        count.missing = {uid: key for uid, key in listing.objects.items() if uid not in known and uid not in count.gone}
+        kind = count.resource.kind
+        known, unsure = self._known.known(kind), self._known.unsure(kind)
+        count.missing = {
+            uid: key
+            for uid, key in listing.objects.items()
+            if (uid not in known or uid in unsure) and uid not in count.gone
+        }
         count.complete.clear()
         if count.missing:
             count.problem = f"{len(count.missing)} of {len(listing.objects)} listed objects have not arrived yet"
@@ -335,24 +396,22 @@ class Census:
 
     async def _read_missing(self, count: _Count) -> None:
         await self._drift.read(count.resource, MISSING, dict(count.missing), count.missing.__contains__)
-        known = self._known.known(count.resource.kind)
-        count.missing = {uid: key for uid, key in count.missing.items() if uid not in known}
+        kind = count.resource.kind
+        known, unsure = self._known.known(kind), self._known.unsure(kind)
+        count.missing = {uid: key for uid, key in count.missing.items() if uid not in known or uid in unsure}
 
 
-def _stub(uid: str, key: str, version: str) -> dict[str, Any]:
+def _stub(uid: str, key: str) -> dict[str, Any]:
     namespace, _, name = key.rpartition("/")
-    metadata = {"uid": uid, "name": name}
-    if namespace:
-        metadata["namespace"] = namespace
-    if version:
-        metadata["resourceVersion"] = version
-    return {"metadata": metadata}
+    return {"metadata": {"uid": uid, "name": name, **({"namespace": namespace} if namespace else {})}}
 
 
 def _briefly(error: ApiError | Unreachable) -> str:
     """Without words that may name servers; those are in the log. A right that is missing is told in full, however: what
     it names is the resource and our own account.
     """
+    if isinstance(error, Malformed):
+        return error.reason
     if isinstance(error, Unreachable):
         return "the API server does not answer"
     return str(error) if error.status == 403 else f"{error.status} {error.reason}"

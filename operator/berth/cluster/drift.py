@@ -3,7 +3,7 @@
     missing   exists and was never shown          read, and handed over as if the watch had shown it
     stale     exists in a newer version           the same
     ghost     is gone, and nobody said so         removed (by the census, at once)
-    rewound   the server's versions went back     cannot be mended: Berth has to be started again
+    rewound   the server's versions went back     everything is listed again, and decisions wait for it
 
 Who judges that something has drifted, and when, is the census.
 """
@@ -11,7 +11,7 @@ Who judges that something has drifted, and when, is the census.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, Protocol
 
 from berth.cluster.api import Api
@@ -26,7 +26,7 @@ _TEXTS = {
     MISSING: "%s that the watch has not shown, read: %s",
     STALE: "%s that the watch has shown in older versions only, read: %s",
     GHOST: "%s deleted without a word from the watch, removed: %s",
-    REWOUND: "%s have versions that lie behind us, as after a restore from a backup; start Berth again: %s",
+    REWOUND: "%s have older versions than before, as after a restore from a backup: %s",
 }
 
 _log = logging.getLogger(__name__)
@@ -47,9 +47,19 @@ class Known(Protocol):
         """The greatest version seen of the kind."""
         ...
 
+    def contradicted(self, kind: str, versions: Mapping[str, int], version: int) -> list[str]:
+        """Those of these UIDs that a list of this version has in an older one than was reported up to then."""
+        ...
+
+    def unsure(self, kind: str) -> Set[str]:
+        """Known UIDs that have not been shown since the store went back in time."""
+        ...
+
     def observe(self, kind: str, body: Mapping[str, Any]) -> None: ...
 
-    def remove(self, kind: str, body: Mapping[str, Any]) -> None: ...
+    def remove(self, kind: str, body: Mapping[str, Any], *, told: bool) -> None:
+        """`told`: the cluster said so, rather than that a list lacks the object."""
+        ...
 
 
 class Drift:
@@ -89,7 +99,8 @@ class Drift:
         except (ApiError, Unreachable) as error:
             _log.debug("%s %s cannot be read: %s", resource.kind, key, error, extra={"kind": resource.kind})
             return False
-        if not is_wanted(uid) or body.get("metadata", {}).get("uid") != uid:
+        metadata = body.get("metadata")
+        if not is_wanted(uid) or not isinstance(metadata, dict) or metadata.get("uid") != uid:
             return False
         self._known.observe(resource.kind, body)
         return True

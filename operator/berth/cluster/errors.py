@@ -1,4 +1,4 @@
-"""What can go wrong between us and an API server, in three words: refused, unreachable, misconfigured.
+"""What can go wrong between us and an API server, in four words: refused, unreachable, malformed, misconfigured.
 
 Nothing else leaves this package: exceptions of aiohttp and of kubernetes_asyncio are translated where they arise,
 because a kept-alive connection does break now and then, and an exception that nobody expects there costs a pod.
@@ -24,6 +24,7 @@ class ApiError(Exception):
         details: Mapping[str, Any] | None = None,
         *,
         retry_after_seconds: float = 0.0,
+        is_status: bool = True,
     ) -> None:
         super().__init__(f"{status} {reason}: {message}")
         self.status = status
@@ -32,6 +33,8 @@ class ApiError(Exception):
         self.details: Mapping[str, Any] = details or {}
         self.retry_after_seconds = retry_after_seconds
         """How long the server wants to be left alone; 0 when it does not say."""
+        self.is_status = is_status
+        """Whether the answer was a Status object; a proxy and a path that is not served answer with plain text."""
 
     @property
     def is_overload(self) -> bool:
@@ -42,6 +45,14 @@ class ApiError(Exception):
     def is_transient(self) -> bool:
         """Whether the same request may succeed later without anybody changing it or what it is about."""
         return self.status in (401, 408) or self.is_overload
+
+    @property
+    def names_missing_object(self) -> bool:
+        """Whether the API server itself says that the object which the request named does not exist.
+
+        A kind that is not served is a 404 without a name, and a proxy's 404 is no Status.
+        """
+        return self.status == 404 and self.is_status and self.reason == "NotFound" and bool(self.details.get("name"))
 
     @property
     def object_is_gone(self) -> bool:
@@ -62,6 +73,17 @@ class Unreachable(Exception):
         super().__init__(reason)
         self.reason = reason
         self.is_misconfigured = is_misconfigured
+
+
+class Malformed(Unreachable):
+    """An answer came, and it is not what was asked for: a page of a proxy, half a list. It proves nothing.
+
+    The reason is put together from our own words and names no server.
+    """
+
+
+class OtherCluster(Malformed):
+    """An answer came from another cluster than the one that this process began with."""
 
 
 class CredentialsError(Exception):

@@ -286,6 +286,11 @@ class Leadership:
             self._observe_others(records, leader)
             self._observe_own(own)
 
+    def start_over(self) -> None:
+        """The store has gone back in time: what is shown from now on is believed, in whatever version it is."""
+        with self._lock:
+            self._version = -1
+
     def _observe_outsiders(self, records: dict[str, Record]) -> None:
         """Take out the records that are none."""
         now, before, self._outsiders = self._now(), self._outsiders, {}

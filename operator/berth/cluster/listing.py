@@ -2,6 +2,14 @@
 
 The API server sends PartialObjectMetadata when asked to; a server or an aggregated API that cannot answers with whole
 objects, of which the metadata is used. A page token that has expired (410) starts the list again from the beginning.
+
+A list is an answer that has the form of one, on every page: the kind and apiVersion that were asked for, a
+resourceVersion that is the same on all pages, and items of which each has a name and a UID. Everything else raises
+`Malformed`, because it proves nothing: a page of a proxy, `{}`, half a list, a list of another kind.
+
+A 404 is no proof either that a kind is not served: a load balancer that reloads answers with one. Discovery is asked,
+whose answers are checked in the same way; only a server that lists the group's resources without this one, or its
+groups without this version, does not serve the kind. What it does serve and does not list is an error.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,16 +17,18 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from berth.cluster.api import JSON, Api
-from berth.cluster.errors import ApiError
+from berth.cluster.errors import ApiError, Malformed
 from berth.scheduler.versions import version_number
 
 Json = dict[str, Any]
 Kept = TypeVar("Kept")
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+METADATA_KIND = ("PartialObjectMetadataList", "meta.k8s.io/v1")
 PAGE = 500
 METADATA_PAGE = 2000  # a new leader waits for these lists; decoding a page takes some 20 ms
 RESTARTS = 3
+LIST_SECONDS = 30.0  # for each page
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +43,24 @@ class Resource:
     field_selector: str = ""
 
     @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def root(self) -> str:
+        """The path of the group and version, where discovery tells what they have."""
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    @property
     def path(self) -> str:
-        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        return f"{root}/{self.plural}"
+        return f"{self.root}/{self.plural}"
 
     def object_path(self, key: str) -> str:
         """The path of one object by its key, `namespace/name` or `name`."""
         if not self.namespaced:
             return f"{self.path}/{key}"
         namespace, name = key.split("/", 1)
-        return f"{self.path.removesuffix(self.plural)}namespaces/{namespace}/{self.plural}/{name}"
+        return f"{self.root}/namespaces/{namespace}/{self.plural}/{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +72,15 @@ class Listing:
     versions: Mapping[str, int]  # the resourceVersion, of those that can be compared
     is_served: bool = True
 
+    @property
+    def number(self) -> int:
+        """The version to compare; 0 where it cannot be."""
+        return version_number(self.version) or 0
 
-async def list_metadata(api: Api, resource: Resource) -> Listing:
-    """Who exists now; an API that is not there (404) has nobody. Raises ApiError or Unreachable."""
-    found = await _list(api, resource, METADATA_ONLY, _identify, METADATA_PAGE)
+
+async def list_metadata(api: Api, resource: Resource, *, timeout_seconds: float = LIST_SECONDS) -> Listing:
+    """Who exists now; an API that is not served has nobody. Raises ApiError, Unreachable or Malformed."""
+    found = await _list(api, resource, METADATA_ONLY, _identify, METADATA_PAGE, timeout_seconds)
     if found is None:
         return Listing({}, "", {}, is_served=False)
     each, version = found
@@ -66,40 +89,109 @@ async def list_metadata(api: Api, resource: Resource) -> Listing:
 
 
 async def list_objects(api: Api, resource: Resource) -> list[Json]:
-    """Every object as it is; an API that is not there (404) has none. Raises ApiError or Unreachable."""
-    found = await _list(api, resource, JSON, lambda item: item, PAGE)
+    """Every object as it is; an API that is not served has none. Raises ApiError, Unreachable or Malformed."""
+    found = await _list(api, resource, JSON, lambda item: item, PAGE, LIST_SECONDS)
     return [] if found is None else found[0]
 
 
+async def is_served(api: Api, resource: Resource) -> bool:
+    """Whether discovery has the kind. Raises ApiError, Unreachable or Malformed where it does not tell."""
+    try:
+        _, body = await api.request("GET", resource.root)
+    except ApiError as error:
+        if error.status != 404 or not resource.group:  # the core group is always there
+            raise
+        return await _has_version(api, resource)
+    names = _names(body, "APIResourceList", "resources")
+    if body.get("groupVersion") != resource.api_version:
+        raise Malformed(f"the answer about {resource.api_version} is about something else")
+    return resource.plural in names
+
+
+async def _has_version(api: Api, resource: Resource) -> bool:
+    """Whether the server has the group in this version; then its resources should have been told, and were not."""
+    _, body = await api.request("GET", "/apis")
+    names = _names(body, "APIGroupList", "groups")
+    if resource.group not in names:
+        return False
+    for group in body["groups"]:
+        versions = group.get("versions")
+        if group["name"] == resource.group and isinstance(versions, list):
+            if not any(isinstance(each, dict) and each.get("version") == resource.version for each in versions):
+                return False
+            raise Malformed(f"{resource.api_version} is served, and what it has is not told")
+    raise Malformed(f"the versions of {resource.group} are not told")
+
+
+def _names(body: Json, kind: str, field: str) -> set[str]:
+    """The names in an answer of discovery."""
+    entries = body.get(field)
+    if body.get("kind") != kind or not isinstance(entries, list):
+        raise Malformed(f"the answer is not of kind {kind}")
+    if not all(isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in entries):
+        raise Malformed(f"the {kind} has entries without a name")
+    return {entry["name"] for entry in entries}
+
+
 async def _list(
-    api: Api, resource: Resource, accept: str, keep: Callable[[Json], Kept], page: int
+    api: Api, resource: Resource, accept: str, keep: Callable[[Json], Kept], size: int, seconds: float
 ) -> tuple[list[Kept], str] | None:
-    """What is to be kept of the items, and their version of the world; None where the API is not there."""
+    """What is to be kept of the items, and their version of the world; None where the API is not served."""
     for _ in range(RESTARTS):
         try:
-            return await _list_once(api, resource, accept, keep, page)
+            return await _list_once(api, resource, accept, keep, size, seconds)
         except ApiError as error:
-            if error.status == 404:
+            if error.status == 404 and not await is_served(api, resource):
                 return None
             if error.status != 410:
                 raise
-    return await _list_once(api, resource, accept, keep, page)
+    return await _list_once(api, resource, accept, keep, size, seconds)
 
 
 async def _list_once(
-    api: Api, resource: Resource, accept: str, keep: Callable[[Json], Kept], size: int
+    api: Api, resource: Resource, accept: str, keep: Callable[[Json], Kept], size: int, seconds: float
 ) -> tuple[list[Kept], str]:
     query = {"limit": str(size)}
     if resource.field_selector:
         query["fieldSelector"] = resource.field_selector
     kept: list[Kept] = []
+    version = ""
     while True:
-        _, page = await api.request("GET", resource.path, query=query, accept=accept)
-        kept += map(keep, page.get("items") or ())
-        metadata = page.get("metadata") or {}
+        _, page = await api.request("GET", resource.path, query=query, accept=accept, timeout_seconds=seconds)
+        items, metadata = _check_page(page, resource, accept)
+        if version and metadata["resourceVersion"] != version:
+            raise Malformed(f"the pages of the list of {resource.plural} are of different versions")
+        version = metadata["resourceVersion"]
+        kept += map(keep, items)
         if not metadata.get("continue"):
-            return kept, str(metadata.get("resourceVersion") or "")
+            return kept, version
         query["continue"] = metadata["continue"]
+
+
+def _check_page(page: Json, resource: Resource, accept: str) -> tuple[list[Json], Json]:
+    """The items and the metadata of a page that has the form of one."""
+    kinds = [(f"{resource.kind}List", resource.api_version), *([METADATA_KIND] if accept == METADATA_ONLY else [])]
+    items, metadata = page.get("items"), page.get("metadata")
+    if (page.get("kind"), page.get("apiVersion")) not in kinds:
+        raise Malformed(f"the answer is not a list of {resource.plural}")
+    if not isinstance(metadata, dict) or not _is_text(metadata.get("resourceVersion")):
+        raise Malformed(f"the list of {resource.plural} has no resourceVersion")
+    if items is None and "items" in page:  # how Go writes an empty list in some servers
+        items = []
+    if not isinstance(items, list) or not all(_is_object(item, resource) for item in items):
+        raise Malformed(f"the list of {resource.plural} has items without a name and a UID")
+    return items, metadata
+
+
+def _is_object(item: object, resource: Resource) -> bool:
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    if not isinstance(metadata, dict) or not _is_text(metadata.get("uid")) or not _is_text(metadata.get("name")):
+        return False
+    return not resource.namespaced or _is_text(metadata.get("namespace"))
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def _identify(item: Json) -> tuple[str, str, int | None]:

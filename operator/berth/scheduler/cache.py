@@ -13,14 +13,16 @@ Invariants:
    its removal. A node is taken out of the table. A bound pod takes room all the same, because the kubelet runs it: as
    much as can be read of it, and no less than it had; one that waits is kept in `unreadable`.
 3. A change is returned where it may help a waiting pod, and for nothing else; a repeated report gives none.
-4. A removal is final for its UID, and only for its UID: a late report cannot resurrect it, a namesake is not touched.
+4. A removal that was reported is final for its UID, and only for its UID: a late report cannot resurrect it, a namesake
+   is not touched. One that was concluded from a list is not: whatever shows the object again is believed.
+5. After `start_over` the first report of an object replaces what was known of it: a bound pod may be unbound again.
 
 It has no clock and does no I/O, and only one event loop may write it.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -78,6 +80,19 @@ class Cache:
         """The greatest version that was ever reported of the kind."""
         return self._registers[kind].newest
 
+    def contradicted(self, kind: str, versions: Mapping[str, int], version: int) -> list[str]:
+        """Those of these UIDs that a list of this version has in an older one than was reported up to then."""
+        return self._registers[kind].contradicted(versions, version)
+
+    def unsure(self, kind: str) -> Set[str]:
+        """Known UIDs that have not been reported since `start_over`."""
+        return self._registers[kind].unsure
+
+    def start_over(self) -> None:
+        """The store has gone back in time. What is known stays until each object is reported again, or removed."""
+        for register in self._registers.values():
+            register.start_over()
+
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """None at all where the namespace is not known."""
         return self.state.namespace_labels(name) or {}
@@ -101,8 +116,11 @@ class Cache:
         if not register.is_news(identity):
             self._old_news += 1
             return UNCHANGED
+        unsure = identity.uid in register.unsure
         replaced = register.record(identity)
         changes = self._drop(kind, replaced, identity.key) if replaced is not None else UNCHANGED
+        if unsure and kind == "Pod":
+            changes += self._drop(kind, identity.uid, identity.key)
         try:
             record = parse(kind, body)
         except InvalidObject as problem:
@@ -114,12 +132,15 @@ class Cache:
         self._unreadable.pop(identity.uid, None)
         return changes + self._take_in(kind, identity.key, record)
 
-    def remove(self, kind: str, body: Mapping[str, Any]) -> Changes:
-        """The object of this UID is gone. With a resourceVersion, so is everything up to that version of it."""
+    def remove(self, kind: str, body: Mapping[str, Any], *, told: bool = True) -> Changes:
+        """The object of this UID is gone. With a resourceVersion, so is everything up to that version of it.
+
+        `told`: the cluster said so, rather than that a list lacks the object.
+        """
         register = self._registers[kind]
         identity = register.identify(body)
         key = register.known.get(identity.uid, identity.key)
-        return self._drop(kind, identity.uid, key) if register.remove(identity) else UNCHANGED
+        return self._drop(kind, identity.uid, key) if register.remove(identity, told=told) else UNCHANGED
 
     def assume(self, pod: Pod, node_name: str) -> Changes:
         """Hold room for a pod that is about to be bound; ValueError when it has room already."""

@@ -13,6 +13,7 @@ generation of its spec and while decisions are made at all; a version that makes
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from berth.engine.events import Event
@@ -51,13 +52,13 @@ class Intake:
         else:
             self._queue.wake(self._change(kind, body, self._cache.observe))
 
-    def remove(self, kind: str, body: Mapping[str, Any]) -> None:
-        """An object is gone."""
+    def remove(self, kind: str, body: Mapping[str, Any], *, told: bool = True) -> None:
+        """An object is gone; `told`: the cluster said so, rather than that a list lacks it."""
         if kind == POLICY_KIND:
             self._policies.remove(body["metadata"]["name"], str(body["metadata"].get("uid") or ""))
             return
         uid = self._cache.uid_of(kind, body)
-        changes = self._change(kind, body, self._cache.remove)
+        changes = self._change(kind, body, partial(self._cache.remove, told=told))
         if kind == "Pod":
             self._follow(uid)
         self._queue.wake(changes)

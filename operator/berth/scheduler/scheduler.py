@@ -155,11 +155,14 @@ class Scheduler:
         except Exception as error:
             self._faults.note("observing", f"{kind} {_name(body)}", error, **_fields(kind, body))
 
-    def remove(self, kind: str, body: Mapping[str, Any]) -> None:
-        """The watch, or a comparison with a list, says that the object of this UID is gone. Never raises."""
+    def remove(self, kind: str, body: Mapping[str, Any], *, told: bool = True) -> None:
+        """The watch, or else (`told=False`) a comparison with a list, says that the object of this UID is gone.
+
+        Never raises.
+        """
         try:
             uid = self._cache.uid_of(kind, body) if kind == "Pod" else ""
-            self._intake.remove(kind, body)
+            self._intake.remove(kind, body, told=told)
             self._hear_of(kind, body, uid)
             self._volumes.heard(kind, body)
         except Exception as error:
@@ -203,6 +206,10 @@ class Scheduler:
         """Another replica has decided so far: open, and try every pod as if it were new here."""
         self.open()
         self._queue.wake({Event.POLICY})
+
+    async def settle(self) -> None:
+        """After `stand_by`: returns when the binds and evictions that were sent have ended, or have been given up."""
+        await asyncio.gather(self._binder.drain(self._drain_seconds), self._preempting.drain(self._drain_seconds))
 
     def echo_is_missing(self, seconds: float) -> bool:
         """Whether the watch has been silent about a bind for so many seconds after it was acknowledged."""

@@ -9,17 +9,20 @@ Rules, with v the resourceVersion, an integer that grows over all objects of a k
 1. A report of a known UID with a smaller v is old news. Equal is let through: a repeated report changes nothing.
 2. A report of another UID under a known name is the successor if its v is greater; the older UID is gone from then on.
    With a smaller v it is a late report about a predecessor.
-3. A removed UID comes back only with a v greater than the one it was removed at. Kubernetes never reuses a UID, so this
-   happens only when the removal was a mistake (a ghost hunt on an old list). The memory of the removed is bounded.
-4. Where a v is missing or no integer nothing can be compared: rules 1 to 3 let the report through.
+3. A UID that was reported as deleted comes back only with a v greater than the one it was deleted at: Kubernetes never
+   reuses a UID, so anything else is a late report. The memory of the deleted is bounded.
+4. A UID that was removed because a list lacked it (`remove` with `told=False`) is not remembered: such a list may have
+   been wrong. Whatever shows the object again is believed, in any version; if it was a late report after all, the next
+   comparison removes the object again.
+5. Where a v is missing or no integer nothing can be compared: rules 1 to 3 let the report through.
 
-An API server whose store was restored from a backup starts again at smaller versions, and its reports on known UIDs
-are then old news until their versions have caught up: restart the operator after such a restore. `newest` is there to
-notice it.
+A store that was restored from a backup counts from a smaller v again, and objects that were deleted are there again.
+`contradicted` finds what one and the same store cannot say; `start_over` gives up all that is known about versions.
+From then on every UID is `unsure` until it is reported again, and the first report is believed whatever it says.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -45,6 +48,7 @@ class Register:
         self._keys: dict[str, str] = {}
         self._uids: dict[str, str] = {}
         self._removed: OrderedDict[str, int | None] = OrderedDict()
+        self._unsure: set[str] = set()
         self.newest = 0
         """The greatest version that was ever reported of the kind."""
 
@@ -52,6 +56,11 @@ class Register:
     def known(self) -> Mapping[str, str]:
         """UID to key, a live view."""
         return MappingProxyType(self._keys)
+
+    @property
+    def unsure(self) -> Set[str]:
+        """Known UIDs that have not been reported since `start_over`."""
+        return self._unsure
 
     def identify(self, body: Mapping[str, Any]) -> Identity:
         """Who the body is about; without a UID, whoever has the name now, and at last the name itself."""
@@ -73,6 +82,26 @@ class Register:
             if (identity := known.get(uid)) is not None and identity.version is not None and identity.version < version
         ]
 
+    def contradicted(self, versions: Mapping[str, int], version: int) -> list[str]:
+        """Those of these UIDs that a list of this version has in an older one than was reported up to then.
+
+        One and the same store cannot list an object in an older version, or one that it had deleted before.
+        """
+        found = []
+        for uid, listed in versions.items():
+            identity = self._by_uid.get(uid)
+            reported = identity.version if identity is not None else self._removed.get(uid)
+            if reported is not None and listed < reported <= version:
+                found.append(uid)
+        return found
+
+    def start_over(self) -> None:
+        """The store has gone back in time: no version that was reported means anything any more."""
+        self._by_uid = {uid: Identity(uid, each.key, None) for uid, each in self._by_uid.items()}
+        self._unsure = set(self._by_uid)
+        self._removed.clear()
+        self.newest = 0
+
     def is_news(self, identity: Identity) -> bool:
         """Whether the report should be believed (rules 1 to 3)."""
         if identity.uid in self._removed:
@@ -91,16 +120,22 @@ class Register:
         replaced = older if older is not None and older != identity.uid else None
         if replaced is not None:
             self.remove(Identity(replaced, identity.key, identity.version))
+        self._unsure.discard(identity.uid)
         self._by_uid[identity.uid] = identity
         self.newest = max(self.newest, identity.version or 0)
         self._keys[identity.uid] = identity.key
         self._uids[identity.key] = identity.uid
         return replaced
 
-    def remove(self, identity: Identity) -> bool:
-        """Take down that the UID is gone; whether it was known. A namesake with another UID stays."""
+    def remove(self, identity: Identity, *, told: bool = True) -> bool:
+        """Take down that the UID is gone; whether it was known. A namesake with another UID stays.
+
+        `told`: the cluster said so of this object, rather than that a list lacks it (rule 4).
+        """
         known = self._by_uid.pop(identity.uid, None)
-        self._bury(identity, known)
+        self._unsure.discard(identity.uid)
+        if told:
+            self._bury(identity, known)
         if known is None:
             return False
         del self._keys[known.uid]

@@ -25,6 +25,7 @@ from berth.sim.selection import Selection
 
 Event = tuple[str, Object]
 View = Callable[[Object], Object]
+Contents = dict[str, Object]
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -97,6 +98,18 @@ class Collection:
         """Forget what happened up to and including this version. Open watches go on."""
         self._log.clear()
         self._forgotten = max(self._forgotten, revision)
+
+    def contents(self) -> Contents:
+        """What there is now, to be put back one day."""
+        return dict(self._objects)
+
+    def put_back(self, contents: Contents, revision: int) -> None:
+        """Have these objects and no history, as after a restore of a backup of that version. Watches end."""
+        self.end_watches()
+        self._objects = dict(contents)
+        self._keys = sorted(contents)
+        self._log.clear()
+        self._forgotten = revision
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

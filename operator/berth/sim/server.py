@@ -39,7 +39,7 @@ from berth.sim.negotiation import DISCOVERY_FORMS, OBJECT_FORMS, Form, choose_fo
 from berth.sim.operations import Call, Outcome, carry_out, number
 from berth.sim.reviews import PATHS, Account, review
 from berth.sim.routes import Target, find_target
-from berth.sim.store import Object, Store
+from berth.sim.store import Backup, Object, Store
 from berth.sim.streaming import EventStream, expired_words
 from berth.sim.tables import Tables
 
@@ -92,6 +92,7 @@ class SimServer:
     # -- life --------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
+        self._encoder = Encoder()  # a store that was restored gives versions a second time
         server = web.Server(self._handle, request_factory=_request, handler_cancellation=True, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=STOP_SECONDS)
         await runner.setup()
@@ -117,6 +118,12 @@ class SimServer:
         asyncio.get_running_loop().remove_reader(listener)
         await asyncio.sleep(0)
         await runner.cleanup()
+
+    async def restore(self, backup: Backup) -> None:
+        """Go away, have the store go back to a backup, and come again: as an etcd is restored."""
+        await self.stop()
+        self.store.restore(backup)
+        await self.start()
 
     @property
     def url(self) -> str:

@@ -20,6 +20,7 @@ whatever else the controllers of a real cluster do; checking built-in kinds beyo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 from typing import Any, Final, Literal
@@ -36,13 +37,13 @@ from berth.sim.errors import (
     not_found,
     success,
 )
-from berth.sim.history import Collection, Watch
+from berth.sim.history import Collection, Contents, Watch
 from berth.sim.objects import Object, copied, key_of, mapping, timestamp, with_version
 from berth.sim.paging import Page, cut, entries, parse_version, start_of, version_problem
 from berth.sim.registry import Registry, as_stored
 from berth.sim.resources import BUDGETS, CRDS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Resource
 
-__all__ = ["Object", "Page", "PatchKind", "Store", "Watch"]
+__all__ = ["Backup", "Object", "Page", "PatchKind", "Store", "Watch"]
 
 PatchKind = Literal["json", "merge", "strategic", "apply"]
 
@@ -54,6 +55,15 @@ NOT_STRATEGIC: Final = (
     "the body of the request was in an unknown format - accepted media types include: "
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """What a store held at one version."""
+
+    revision: int
+    contents: Mapping[str, Contents]  # by storage
+    applied: Mapping[tuple[str, str], dict[str, Object]]
 
 
 class Store:
@@ -107,6 +117,25 @@ class Store:
         """Forget what happened so far: who continues from an older version gets 410."""
         for resource in self._registry.all():
             self._collection(resource).compact(self._revision)
+
+    def back_up(self) -> Backup:
+        """Everything as it is now, for `restore`."""
+        contents = {name: collection.contents() for name, collection in self._collections.items()}
+        return Backup(self._revision, contents, dict(self._applied))
+
+    def restore(self, backup: Backup) -> None:
+        """Go back to a backup, as an etcd that is restored from one: versions too. All watches end.
+
+        A watch that asks for changes after a version that has not been reached again gets none until it is.
+        """
+        self._revision = backup.revision
+        self._applied = dict(backup.applied)
+        for name, collection in self._collections.items():
+            collection.put_back(backup.contents.get(name, {}), backup.revision)
+        for name in {self._registry.definition_of(resource) for resource in self._registry.all()} - {""}:
+            self._registry.unserve(name)
+        for definition in backup.contents.get(CRDS.storage, {}).values():
+            self._registry.serve(definition)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,70 @@
+"""Which cluster answers, and whether it is still in the time in which it was.
+
+The UID of namespace kube-system tells clusters apart: each has one, none shares it, none ever changes it. The first one
+that is seen is remembered. Another one means that requests reach another cluster (a kubeconfig that was replaced, an
+address that was given away, a cluster that was made anew under its old name): what is known is about the first, so this
+process must not act on the second. `on_other` is told once, and nothing is believed any more.
+
+The same list of one namespace carries the version that the whole store has come to. Where it falls, the store was
+restored from a backup. It is asked a second time, since one answer alone may come from anywhere, then `on_rewound` is
+told.
+
+A cluster without the namespace cannot be told apart from others; nothing follows from that.
+"""
+
+from collections.abc import Callable
+
+from berth.cluster.api import Api
+from berth.cluster.errors import Malformed, OtherCluster
+from berth.cluster.listing import Listing, Resource, list_metadata
+
+ASK_SECONDS = 5.0
+SYSTEM = "kube-system"
+NAMESPACE = Resource("Namespace", "", "v1", "namespaces", namespaced=False, field_selector=f"metadata.name={SYSTEM}")
+
+
+class ClusterIdentity:
+    """Asked by whoever is about to believe a list that says much, and now and then."""
+
+    def __init__(self, api: Api, *, on_other: Callable[[str], None], on_rewound: Callable[[str], None]) -> None:
+        self._api = api
+        self._on_other = on_other
+        self._on_rewound = on_rewound
+        self._newest = 0
+        self.uid = ""
+        """Of kube-system as it was first seen; empty before that."""
+        self.problem = ""
+        """That another cluster has answered, once one has."""
+
+    async def ask(self, timeout_seconds: float = ASK_SECONDS) -> None:
+        """Raises OtherCluster; ApiError, Unreachable or Malformed where the server does not tell."""
+        listing = await self._list(timeout_seconds)
+        if 0 < listing.number < self._newest:
+            listing = await self._list(timeout_seconds)
+        if 0 < listing.number < self._newest:
+            self._on_rewound(f"the API server is at version {listing.number}, after {self._newest}")
+        else:
+            self._newest = max(self._newest, listing.number)
+
+    async def _list(self, timeout_seconds: float) -> Listing:
+        listing = await list_metadata(self._api, NAMESPACE, timeout_seconds=timeout_seconds)
+        for uid, name in listing.objects.items():
+            if name == SYSTEM:
+                self.note(uid)
+        if self.uid and self.uid not in listing.objects:
+            raise Malformed(f"the list of namespaces lacks {SYSTEM}")
+        return listing
+
+    def note(self, uid: str) -> None:
+        """Namespace kube-system has this UID where the answer comes from. Raises OtherCluster."""
+        if not self.uid:
+            self.uid = uid
+        if uid != self.uid and not self.problem:
+            self.problem = f"another cluster answers: namespace {SYSTEM} has UID {uid}, and had {self.uid}"
+            self._on_other(self.problem)
+        if self.problem:
+            raise OtherCluster("another cluster answers")
+
+    def start_over(self) -> None:
+        """Versions count from where they are now."""
+        self._newest = 0
