@@ -63,7 +63,7 @@ def register(registry: kopf.OperatorRegistry, runtime: Runtime, *, owns_runtime:
             _handler(resource.kind, runtime)
         )
     # kopf would wait a minute after a login that failed, and a token file is empty for a moment only.
-    login = Login(runtime.credentials)
+    login = Login(runtime.credentials, [_watch_trace(runtime)])
     kopf.on.login(registry=registry, backoff=LOGIN_PAUSE_SECONDS)(login.log_in)
     if runtime.lead is not None:
         kopf.on.event(peering.GROUP, peering.VERSION, peering.PLURAL, id=peering.KIND, registry=registry)(
@@ -100,6 +100,20 @@ def _peering_handler(runtime: Runtime) -> EventHandler:
         runtime.on_peering(event["type"], event["object"])
 
     return hand_over
+
+
+def _watch_trace(runtime: Runtime) -> aiohttp.TraceConfig:
+    """Tells the runtime from which version each watch goes on."""
+    kinds = {resource.path: resource.kind for resource in runtime.resources}
+
+    async def tell(_: aiohttp.ClientSession, __: object, request: aiohttp.TraceRequestStartParams) -> None:
+        kind = kinds.get(request.url.path)
+        if kind is not None and request.url.query.get("watch") == "true":
+            runtime.on_watch(kind, request.url.query.get("resourceVersion", ""))
+
+    trace = aiohttp.TraceConfig()
+    trace.on_request_start.append(tell)
+    return trace
 
 
 class Login:

@@ -79,6 +79,7 @@ from berth.scheduler.measures import Names
 from berth.scheduler.ports import Attempts, Clock
 from berth.scheduler.queue import Queue
 from berth.scheduler.scheduler import Scheduler
+from berth.scheduler.versions import version_number
 from berth.scheduler.waiting import wait_for_signal
 from berth.serving.configz import configuration
 from berth.serving.health import Alarm, Check, Finding, Readiness
@@ -200,6 +201,7 @@ class Runtime:
         self._is_whole = False  # every kind has been listed; stays so
         self._has_stepped_down = False
         self._look_soon = asyncio.Event()
+        self._checks_of_watches: set[asyncio.Task[None]] = set()
         self._starting_over: asyncio.Task[None] | None = None
         self._has_started_over = False  # and nobody has been woken since
         self._watch_has_ended = asyncio.Event()
@@ -299,9 +301,10 @@ class Runtime:
     async def stop(self) -> None:
         """No new binds; running ones end, what waits to be posted is posted, connections are closed."""
         await self.stop_scheduling()
-        if self._starting_over is not None:
-            self._starting_over.cancel()
-            await asyncio.gather(self._starting_over, return_exceptions=True)
+        work = [*self._checks_of_watches, *([] if self._starting_over is None else [self._starting_over])]
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
         await self._census.stop()
         await self.step_down()
         await self._cluster.stop()
@@ -477,6 +480,14 @@ class Runtime:
         except Exception as error:
             # Its name and nothing else of it: annotations may hold a copy of the whole object.
             self._faults.note("handing over", f"{kind} {object_key(body)}", error, kind=kind)
+
+    def on_watch(self, kind: str, version: str) -> None:
+        """A watch is opened, or opened again, and goes on from this version."""
+        number = version_number(version)
+        if number is not None and self._hears.is_set() and self._tasks:
+            task = asyncio.create_task(self._census.check_watch(kind, number), name=f"watch-{kind}")
+            self._checks_of_watches.add(task)
+            task.add_done_callback(self._checks_of_watches.discard)
 
     def _note_nameless(self, kind: str) -> None:
         """Without a UID nobody can say which object it is about; said once a kind, counted always."""

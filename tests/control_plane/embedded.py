@@ -27,7 +27,7 @@ from berth.sim.faults import Faults
 from berth.sim.resources import CRDS
 from berth.sim.reviews import EVERYTHING, Account
 from berth.sim.server import SimServer
-from berth.sim.store import Store
+from berth.sim.store import Backup, Store
 from control_plane.launcher import run_kubectl
 from control_plane.process import free_port
 from control_plane.programs import find_programs
@@ -46,6 +46,7 @@ class EmbeddedPlane:
         administrator = Account("admin", groups=(EVERYTHING,))
         # A port below those of outgoing connections: while the server is away, nobody is given it by chance.
         self.server = SimServer(self.store, port=free_port(), faults=faults, accounts={self.token: administrator})
+        self._backup: Backup | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="embedded cluster", daemon=True)
 
@@ -106,6 +107,18 @@ class EmbeddedPlane:
     def forget_history(self) -> None:
         """No watch can go on where it was, as after a restart of a real API server."""
         self._loop.call_soon_threadsafe(self.store.compact)
+
+    def back_up(self) -> None:
+        """Keep everything as it is now, for `restore`."""
+        self._call(self._back_up())
+
+    async def _back_up(self) -> None:
+        self._backup = self.store.back_up()
+
+    def restore(self) -> None:
+        """The store goes back to the backup; whoever is connected is cut off."""
+        assert self._backup is not None, "there is no backup"
+        self._call(self.server.restore(self._backup))
 
     def __enter__(self) -> Self:
         return self.start()

@@ -12,7 +12,8 @@ one, which takes nothing but random bytes.
 write_kubeconfig() makes credentials of one of the `USERS`, who are administrators as well, for another address of the
 same server. With `audit` the API server writes who has bound which pod when (`binds`).
 
-stop_api_server() and start_api_server() are an outage: same port, same data. start_scheduler() runs kube-scheduler
+stop_api_server() and start_api_server() are an outage: same port, same data. back_up() keeps etcd's data, and restore()
+has etcd go back to them. start_scheduler() runs kube-scheduler
 beside it. Everything ends with stop(), and at the latest with this process (process.py). Not safe for use from two
 threads at once.
 """
@@ -207,6 +208,29 @@ class ControlPlane:
             raise RuntimeError("the control plane is not started: call start()")
         self._api_server.start()
         self._api_server.wait_ready(self._api_server_answers, START_SECONDS)
+
+    def back_up(self) -> None:
+        """Keep etcd's data as they are now, for `restore`. A short outage."""
+        self._exchange_data(lambda data, backup: shutil.copytree(data, backup))
+
+    def restore(self) -> None:
+        """etcd goes back to the backup, as when it is restored from one. A short outage."""
+
+        def put_back(data: Path, backup: Path) -> None:
+            shutil.rmtree(data)
+            shutil.copytree(backup, data)
+
+        self._exchange_data(put_back)
+
+    def _exchange_data(self, exchange: Callable[[Path, Path], object]) -> None:
+        if self._etcd is None:
+            raise RuntimeError("the control plane is not started: call start()")
+        self.stop_api_server()
+        self._etcd.stop(STOP_SECONDS)
+        exchange(self.folder / "etcd", self.folder / "etcd-backup")
+        self._etcd.start()
+        self._etcd.wait_ready(lambda: http_get(f"http://127.0.0.1:{self._etcd_port}/health")[0] == 200, START_SECONDS)
+        self.start_api_server()
 
     def start_scheduler(self, configuration: Mapping[str, Any] | None = None) -> Process:
         """kube-scheduler with our credentials, no leader election and no client-side limit that counts.

@@ -12,7 +12,7 @@ the gap. So each kind is counted: a metadata-only list of ours is compared with 
 
 An answer that is not a list of the kind proves nothing and changes nothing (`listing`); it is asked for again.
 
-A kind is counted at the start, until it is whole; soon after objects were listed again (the watch was interrupted),
+A kind is counted at the start, until it is whole; soon after objects were listed again or a watch was opened again,
 when the API server comes back after an outage, when the echo of a bind is missing, when somebody asks for it
 (`report`); and regularly. Once whole, a kind stays whole: later counts repair (`drift`). A kind whose API is not served
 is whole and empty, and is looked at again by every regular count.
@@ -37,7 +37,7 @@ from berth.cluster.api import Api
 from berth.cluster.drift import GHOST, MISSING, REWOUND, STALE, Drift, Known
 from berth.cluster.errors import ApiError, Malformed, Unreachable
 from berth.cluster.identity import ClusterIdentity
-from berth.cluster.listing import Listing, Resource, list_metadata
+from berth.cluster.listing import Listing, Resource, list_metadata, version_now
 from berth.cluster.proof import Proof
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock
@@ -51,6 +51,7 @@ LONGEST_PAUSE_SECONDS = 15.0
 LONGEST_LIST_SECONDS = 60.0
 COMPLAINT_SECONDS = 30.0
 CONFIRM_LOOK_SECONDS = 0.02
+AFRESH_SECONDS = 60.0  # a watch that is opened again does not have a kind compared more often than that
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +66,8 @@ class _Count:
     gone: set[str] = field(default_factory=set)
     shown: set[str] = field(default_factory=set)  # by the watch, since the list began
     listing: bool = False
-    version: int = 0  # of the newest list
+    version: int = 0  # the newest that a list was of, or that the watch went on from
+    compared_seconds: float = 0.0  # when a list was last compared
     report_wanted: bool = False
     whole: bool = False
     served: bool = True
@@ -146,6 +148,26 @@ class Census:
         if listed and count.whole:
             count.listed_seconds = self._clock.now()
             count.wanted.set()
+
+    async def check_watch(self, kind: str, version: int) -> None:
+        """The watch goes on from this version: see that the store has come so far. Never raises.
+
+        An API server whose store was restored from a backup sends nothing to such a watch, and says nothing of it. What
+        was missed meanwhile is looked for as well, unless the kind has just been compared.
+        """
+        count = self._counts[kind]
+        count.version = max(count.version, version)
+        try:
+            number = await version_now(self._api, count.resource)
+            if 0 < number < version:
+                number = await version_now(self._api, count.resource)  # one answer alone may come from anywhere
+            if 0 < number < version and self._counts[kind] is count:
+                self.tell_rewound(kind, f"version {number}, and the watch goes on from {version}")
+        except (ApiError, Unreachable) as error:
+            _log.debug("%s: which version there is cannot be told: %s", kind, error)
+            self.want(kind)
+        if count.whole and self._clock.now() - count.compared_seconds >= AFRESH_SECONDS:
+            self.want(kind)
 
     def want(self, kind: str | None = None) -> None:
         """Count this kind, or all of them, soon."""
@@ -307,7 +329,7 @@ class Census:
         if not count.whole:
             await self._proof.check_first(resource, listing)
         gone = await self._proof.gone(resource, before, listing)
-        count.heard_seconds = self._clock.now()
+        count.heard_seconds = count.compared_seconds = self._clock.now()
         count.version = max(count.version, listing.number)
         self._remove_ghosts(count, gone)
         return listing

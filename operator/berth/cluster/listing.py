@@ -94,6 +94,13 @@ async def list_objects(api: Api, resource: Resource) -> list[Json]:
     return [] if found is None else found[0]
 
 
+async def version_now(api: Api, resource: Resource) -> int:
+    """The version that the store of the kind has come to; 0 where it cannot be compared. Raises as the lists do."""
+    _, page = await api.request("GET", resource.path, query={"limit": "1"}, accept=METADATA_ONLY)
+    _, metadata = _check_page(page, resource, METADATA_ONLY)
+    return version_number(metadata["resourceVersion"]) or 0
+
+
 async def is_served(api: Api, resource: Resource) -> bool:
     """Whether discovery has the kind. Raises ApiError, Unreachable or Malformed where it does not tell."""
     try:
