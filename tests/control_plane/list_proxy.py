@@ -26,7 +26,7 @@ from aiohttp import web
 CALL_SECONDS = 60.0
 METADATA = "as=PartialObjectMetadataList"
 HTML = "<html><body>Back in a minute.</body></html>"
-NOT_PASSED_ON = ("Host", "Content-Length", "Transfer-Encoding", "Connection", "Content-Encoding", "Accept-Encoding")
+NOT_PASSED_ON = ("Host", "Content-Length", "Transfer-Encoding", "Connection")
 
 
 def _page_not_found(_: bytes) -> web.Response:
@@ -93,7 +93,7 @@ class ListProxy:
     async def _start(self) -> None:
         timeout = aiohttp.ClientTimeout(total=None)
         connector = aiohttp.TCPConnector(limit=0, ssl=False)  # the server made its certificate itself
-        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
         server = web.Server(self._handle, handler_cancellation=True, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=0)
         await self._runner.setup()
@@ -109,10 +109,11 @@ class ListProxy:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         assert self._session is not None
         headers = {name: value for name, value in request.headers.items() if name not in NOT_PASSED_ON}
-        url = f"{self._target}{request.path_qs}"
+        headers["Accept-Encoding"] = "identity"
+        url, body = f"{self._target}{request.path_qs}", await request.read()
         try:
             async with self._session.request(
-                request.method, url, data=await request.read(), headers=headers, allow_redirects=False
+                request.method, url, data=body or None, headers=headers, allow_redirects=False
             ) as answer:
                 if answer.status == 200 and METADATA in headers.get("Accept", "") and self._is_turn():
                     return self._wrong(await answer.read())

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from berth.scheduler.versions import REMOVED_REMEMBERED, Identity, Register
 
 
@@ -53,3 +56,86 @@ def test_an_object_removed_without_versions_may_be_added_again() -> None:
     register.record(register.identify(body("u")))
     assert register.remove(register.identify(body("u")))
     assert register.is_news(register.identify(body("u")))
+
+
+# --- what is concluded from a list -----------------------------------------------------------------------------------
+
+
+def test_what_a_list_lacked_is_believed_again_in_any_version() -> None:
+    register = Register()
+    register.record(register.identify(body("u", "9")))
+    assert register.remove(register.identify(body("u")), told=False)
+    assert register.is_news(register.identify(body("u", "9")))
+    assert register.is_news(register.identify(body("u", "3")))
+
+
+def test_a_deletion_that_was_told_is_remembered_although_a_list_lacked_the_object_as_well() -> None:
+    register = Register()
+    register.record(register.identify(body("u", "9")))
+    register.remove(register.identify(body("u", "10")))
+    register.remove(register.identify(body("u")), told=False)
+    assert not register.is_news(register.identify(body("u", "9")))
+
+
+# --- a store that has gone back in time ------------------------------------------------------------------------------
+
+
+def test_a_list_contradicts_what_was_reported_before_it_and_not_what_came_after_it() -> None:
+    register = Register()
+    register.record(register.identify(body("changed", "9", "a")))
+    register.record(register.identify(body("same", "5", "b")))
+    register.remove(register.identify(body("deleted", "8", "c")))
+    listed = {"changed": 4, "same": 5, "deleted": 4, "new": 7}
+    assert register.contradicted(listed, 20) == ["changed", "deleted"]
+    assert register.contradicted(listed, 8) == ["deleted"]
+    assert register.contradicted(listed, 7) == []
+    assert register.contradicted({"changed": 12, "deleted": 12}, 20) == []
+
+
+def test_after_a_new_beginning_the_first_report_of_each_object_is_believed() -> None:
+    register = Register()
+    register.record(register.identify(body("u", "9")))
+    register.remove(register.identify(body("gone", "8", "other")))
+    register.start_over()
+    assert register.unsure == {"u"}
+    assert register.known == {"u": "default/web"}
+    assert register.newest == 0
+    assert register.is_news(register.identify(body("gone", "2", "other")))
+    old = register.identify(body("u", "2"))
+    assert register.is_news(old)
+    register.record(old)
+    assert register.unsure == set()
+    assert not register.is_news(register.identify(body("u", "1")))
+
+
+def test_after_a_new_beginning_an_older_namesake_is_believed_too() -> None:
+    register = Register()
+    register.record(register.identify(body("later", "9")))
+    register.start_over()
+    earlier = register.identify(body("earlier", "2"))
+    assert register.is_news(earlier)
+    assert register.record(earlier) == "later"
+    assert register.unsure == set()
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans(), st.integers(1, 9)), max_size=30))
+def test_a_uid_comes_back_as_a_naive_memory_says(steps: list[tuple[str, bool, bool, int]]) -> None:
+    """Steps of (UID, removed?, told?, version); each UID has a name of its own."""
+    register = Register()
+    alive: dict[str, int] = {}
+    deleted: dict[str, int] = {}
+    for uid, removed, told, version in steps:
+        identity = register.identify(body(uid, str(version), uid))
+        if removed:
+            register.remove(identity, told=told)
+            known = alive.pop(uid, 0)
+            if told:
+                deleted[uid] = max(version, known, deleted.get(uid, 0))
+        else:
+            is_news = version > deleted[uid] if uid in deleted else version >= alive.get(uid, 0)
+            assert register.is_news(identity) is is_news
+            if is_news:
+                register.record(identity)
+                alive[uid] = version
+                deleted.pop(uid, None)
+        assert set(register.known) == set(alive)
