@@ -8,13 +8,13 @@ import pytest
 
 from berth.cluster.api import Api
 from berth.cluster.census import Census
-from berth.cluster.errors import Unreachable
+from berth.cluster.errors import Malformed, OtherCluster, Unreachable
 from berth.cluster.identity import ClusterIdentity
 from berth.cluster.listing import Resource, list_metadata
 from berth.scheduler.faults import Faults
 from berth.scheduler.versions import Register
 from edge.manual_clock import ManualClock
-from edge.server import Answer, Cut, Seen, Server, listed, refusal, until
+from edge.server import Answer, Cut, Seen, Server, discovered, listed, refusal, until
 
 NODES = Resource("Node", "", "v1", "nodes", namespaced=False)
 PODS = Resource("Pod", "", "v1", "pods", namespaced=True, field_selector="status.phase!=Failed")
@@ -423,4 +423,244 @@ async def test_a_server_that_is_away_confirms_nothing(server: Server, house: Hou
     census = await whole(house, server, "a")
     server.answer("GET", "/api/v1/nodes", Cut())
     with pytest.raises(Unreachable):
+        await census.confirm(5)
+
+
+# --- what a list has to prove -----------------------------------------------------------------------------------------
+
+
+def knows(house: House, *names: str) -> None:
+    for name in names:
+        house.cache.observe("Node", meta(name))
+
+
+def removed(house: House) -> set[str]:
+    return {body["metadata"]["name"] for body in house.cache.removed}
+
+
+async def test_fewer_than_half_are_removed_by_the_list_alone(server: Server, house: House) -> None:
+    server.answer("GET", "/api/v1/nodes", page("a", "b"))
+    knows(house, "a", "b", "c")
+    house.count(NODES)
+    await until(lambda: house.whole == ["whole"])
+    assert removed(house) == {"c"}
+    assert len(server.requests) == 1
+
+
+async def test_half_or_more_are_removed_only_if_the_server_does_not_find_them(server: Server, house: House) -> None:
+    server.answer("GET", "/api/v1/nodes", page("a"))
+    server.answer("GET", "/api/v1/nodes/b", no_such("b"))
+    server.answer("GET", "/api/v1/nodes/c", found("c"))
+    knows(house, "a", "b", "c")
+    census = house.count(NODES)
+    await until(lambda: "lacks objects that are there" in census.wholeness()["Node"])
+    assert house.cache.removed == []
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer(404, "404 page not found\n"), Answer(200, {}), refusal(500, "x", "y"), Cut()]
+)
+async def test_an_answer_that_does_not_say_that_an_object_is_gone_removes_nothing(
+    server: Server, house: House, answer: Any
+) -> None:
+    server.answer("GET", "/api/v1/nodes", page())
+    server.answer("GET", "/api/v1/nodes/a", answer)
+    knows(house, "a")
+    census = house.count(NODES)
+    await until(lambda: "cannot be listed" in census.wholeness()["Node"])
+    assert house.cache.removed == []
+
+
+async def test_a_namesake_proves_that_an_object_is_gone(server: Server, house: House) -> None:
+    server.answer("GET", "/api/v1/nodes", page())
+    server.answer("GET", "/api/v1/nodes/a", Answer(200, {"kind": "Node", "metadata": {"name": "a", "uid": "another"}}))
+    knows(house, "a")
+    house.count(NODES)
+    await until(lambda: removed(house) == {"a"})
+
+
+async def test_a_pod_that_the_watch_would_not_show_is_gone_although_it_exists(server: Server, house: House) -> None:
+    done = {"kind": "Pod", **meta("a", "default"), "status": {"phase": "Failed"}}
+    server.answer("GET", "/api/v1/namespaces/default/pods/a", Answer(200, done))
+    house.cache.observe("Pod", meta("a", "default"))
+    house.count(PODS)
+    await until(lambda: removed(house) == {"a"})
+
+
+async def test_many_are_removed_if_a_second_list_lacks_them_too_and_some_are_not_found(
+    server: Server, house: House
+) -> None:
+    names = [f"n{number:02}" for number in range(30)]
+    server.answer("GET", "/api/v1/nodes", page("n00"), page("n00", "n01"), page("n00", "n01"))
+    for name in names:
+        server.answer("GET", f"/api/v1/nodes/{name}", no_such(name))
+    knows(house, *names)
+    house.count(NODES)
+    await until(lambda: house.whole == ["whole"])
+    assert removed(house) == set(names[2:])
+    assert len(server.seen("GET", "/api/v1/nodes/")) == 8
+
+
+async def test_one_of_many_that_is_there_is_enough_to_keep_them_all(server: Server, house: House) -> None:
+    names = [f"n{number:02}" for number in range(30)]
+    server.answer("GET", "/api/v1/nodes", page())
+    for name in names:
+        server.answer("GET", f"/api/v1/nodes/{name}", found(name))
+    knows(house, *names)
+    census = house.count(NODES)
+    await until(lambda: "lacks objects that are there" in census.wholeness()["Node"])
+    assert house.cache.removed == []
+
+
+async def test_what_the_watch_shows_while_its_end_is_proven_is_not_removed(server: Server, house: House) -> None:
+    def show_meanwhile(_: Seen) -> Answer:
+        house.arrive("Node", "a", listed=False)
+        return no_such("a")
+
+    server.answer("GET", "/api/v1/nodes", page())
+    server.answer("GET", "/api/v1/nodes/a", show_meanwhile)
+    knows(house, "a")
+    house.count(NODES)
+    await until(lambda: house.whole == ["whole"])
+    assert house.cache.removed == []
+
+
+async def test_a_list_of_namespaces_without_kube_system_is_none(server: Server, house: House) -> None:
+    system = meta("kube-system")
+    server.answer("GET", "/api/v1/namespaces", listed("Namespace", system, meta("a")), listed("Namespace", meta("a")))
+    await house.identity.ask()
+    for body in (system, meta("a")):
+        house.cache.observe("Namespace", body)
+    census = house.count(NAMESPACES)
+    await until(lambda: census.wholeness()["Namespace"] == "cannot be listed: the list of namespaces lacks kube-system")
+    assert house.cache.removed == []
+
+
+async def test_another_kube_system_is_told_once_and_nothing_is_removed(server: Server, house: House) -> None:
+    other = {"metadata": {"name": "kube-system", "uid": "another", "resourceVersion": "7"}}
+    server.answer("GET", "/api/v1/namespaces", listed("Namespace", meta("kube-system")), listed("Namespace", other))
+    await house.identity.ask()
+    knows(house, "a")
+    census = house.count(NODES)
+    await until(lambda: census.wholeness()["Node"] == "cannot be listed: another cluster answers")
+    assert house.cache.removed == []
+    assert len(house.others) == 1
+    with pytest.raises(OtherCluster):
+        await house.identity.ask()
+    assert len(house.others) == 1
+
+
+async def test_a_server_whose_versions_fall_is_told_of_when_it_says_so_twice(server: Server, house: House) -> None:
+    def at(version: str) -> Answer:
+        return listed("Namespace", meta("kube-system"), version=version)
+
+    server.answer("GET", "/api/v1/namespaces", at("50"), at("40"), at("51"), at("30"), at("30"))
+    await house.identity.ask()
+    await house.identity.ask()
+    assert house.rewound == []
+    await house.identity.ask()
+    assert house.rewound == ["the API server is at version 30, after 51"]
+    house.identity.start_over()
+    await house.identity.ask()
+    assert len(house.rewound) == 1
+    house.count()
+
+
+# --- whether a kind is served -----------------------------------------------------------------------------------------
+
+SERVED = {"kind": "APIResourceList", "groupVersion": "berth.dev/v1", "resources": [{"name": "policies"}]}
+GROUP = {"name": "berth.dev", "versions": [{"version": "v1"}]}
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        Answer(200, SERVED),
+        Answer(200, {}),
+        Answer(200, "<html></html>"),
+        Answer(200, {**SERVED, "kind": "PodList"}),
+        Answer(200, {**SERVED, "groupVersion": "other/v1", "resources": []}),
+        Answer(200, {**SERVED, "resources": None}),
+        Answer(200, {**SERVED, "resources": ["policies"]}),
+        refusal(503, "Unavailable", "no"),
+        Cut(),
+    ],
+)
+async def test_a_404_is_no_proof_while_discovery_does_not_say_that_the_kind_is_not_served(
+    server: Server, house: House, root: Any
+) -> None:
+    server.answer("GET", "/apis/berth.dev/v1", root)
+    census = house.count(POLICIES)
+    await until(lambda: "cannot be listed" in census.wholeness()["Policy"])
+    assert house.whole == []
+
+
+@pytest.mark.parametrize(
+    "groups", [Answer(200, {"kind": "APIGroupList", "groups": [GROUP]}), Answer(200, {}), Answer(404, "no"), Cut()]
+)
+async def test_a_group_that_is_not_found_has_to_be_missing_from_the_list_of_groups(
+    server: Server, house: House, groups: Any
+) -> None:
+    server.answer("GET", "/apis", groups)
+    census = house.count(POLICIES)
+    await until(lambda: "cannot be listed" in census.wholeness()["Policy"])
+    assert house.whole == []
+
+
+async def test_a_built_in_kind_is_never_taken_for_one_that_is_not_served(server: Server, house: House) -> None:
+    for path in ("/api/v1/nodes", "/api/v1", "/apis"):
+        server.answer("GET", path, Answer(404, "404 page not found\n"))
+    census = house.count(NODES)
+    await until(lambda: "cannot be listed" in census.wholeness()["Node"])
+
+
+async def test_a_kind_with_objects_is_not_served_if_discovery_says_so_twice(
+    server: Server, house: House, clock: ManualClock
+) -> None:
+    gone, back = discovered(), discovered(POLICIES)
+    house.cache.observe("Policy", meta("p"))
+    server.answer("GET", "/apis", gone["/apis"], back["/apis"])
+    server.answer("GET", POLICIES.root, Answer(404, "no"), back[POLICIES.root], Answer(404, "no"))
+    census = house.count(POLICIES)
+    await until(lambda: clock.sleeping == 1)
+    await clock.advance(15)
+    await until(lambda: "served after all" in census.wholeness()["Policy"])
+    assert house.cache.removed == []
+    server.answer("GET", "/apis", gone["/apis"])
+    for seconds in (1, 15):
+        await until(lambda: clock.sleeping == 1)
+        await clock.advance(seconds)
+    await until(lambda: removed(house) == {"p"})
+
+
+# --- watches that go on -----------------------------------------------------------------------------------------------
+
+
+async def test_a_watch_that_goes_on_from_the_future_is_told_of(server: Server, house: House) -> None:
+    census = await whole(house, server, "a")
+    await census.check_watch("Node", 50)
+    assert house.rewound == []
+    await census.check_watch("Node", 51)
+    assert house.rewound == ["Node: version 50, and the watch goes on from 51"]
+
+
+async def test_a_list_that_is_older_than_where_the_watch_went_on_from_is_not_believed(
+    server: Server, house: House, clock: ManualClock
+) -> None:
+    census = await whole(house, server, "a")
+    busy = refusal(503, "Unavailable", "starting")
+    server.answer("GET", "/api/v1/nodes", lambda seen: busy if seen.query["limit"] == "1" else page())
+    await census.check_watch("Node", 60)
+    await until(lambda: clock.sleeping == 1)
+    await clock.advance(2)
+    await until(lambda: bool(house.rewound))
+    assert house.rewound == ["Node: version 50 after 60"]
+    assert house.cache.removed == []
+
+
+async def test_a_new_leader_does_not_go_by_a_list_that_lacks_what_is_there(server: Server, house: House) -> None:
+    census = await whole(house, server, "a")
+    server.answer("GET", "/api/v1/nodes", page())
+    server.answer("GET", "/api/v1/nodes/a", found("a"))
+    with pytest.raises(Malformed):
         await census.confirm(5)

@@ -85,6 +85,17 @@ def test_whoever_is_alone_may_lead_once_his_record_has_come_back() -> None:
     assert replica.may_lead
 
 
+def test_records_in_older_versions_are_believed_once_the_store_has_gone_back_in_time() -> None:
+    replica = Replica()
+    replica.renew()
+    replica.version = 0
+    replica.other("senior", SENIOR)
+    assert replica.may_lead
+    replica.leadership.start_over()
+    replica.show()
+    assert not replica.may_lead
+
+
 def test_the_fence_closes_before_others_may_consider_us_dead() -> None:
     replica = Replica()
     replica.renew()
