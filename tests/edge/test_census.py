@@ -638,9 +638,10 @@ async def test_a_kind_with_objects_is_not_served_if_discovery_says_so_twice(
 
 async def test_a_watch_that_goes_on_from_the_future_is_told_of(server: Server, house: House) -> None:
     census = await whole(house, server, "a")
-    await census.check_watch("Node", 50)
-    assert house.rewound == []
-    await census.check_watch("Node", 51)
+    opened = [asyncio.create_task(census.check_watch("Node", version)) for version in (50, 51)]
+    await until(lambda: bool(house.rewound))
+    for task in opened:
+        task.cancel()
     assert house.rewound == ["Node: version 50, and the watch goes on from 51"]
 
 
@@ -650,12 +651,29 @@ async def test_a_list_that_is_older_than_where_the_watch_went_on_from_is_not_bel
     census = await whole(house, server, "a")
     busy = refusal(503, "Unavailable", "starting")
     server.answer("GET", "/api/v1/nodes", lambda seen: busy if seen.query["limit"] == "1" else page())
-    await census.check_watch("Node", 60)
+    opened = asyncio.create_task(census.check_watch("Node", 60))
     while not house.rewound:
-        await until(lambda: clock.sleeping == 1 or bool(house.rewound))
+        await until(lambda: clock.sleeping >= 1 or bool(house.rewound))
         await clock.advance(2)
+    opened.cancel()
     assert house.rewound == ["Node: version 50 after 60"]
     assert house.cache.removed == []
+
+
+async def test_a_watch_that_is_opened_again_has_its_kind_compared_and_not_each_time(
+    server: Server, house: House, clock: ManualClock
+) -> None:
+    server.answer("GET", "/api/v1/nodes", page("a"))
+    house.cache.observe("Node", meta("a"))
+    census = house.count(NODES)
+    await until(lambda: census.whole and clock.sleeping == 1)
+    opened = [asyncio.create_task(census.check_watch("Node", 50)) for _ in range(5)]
+    await until(lambda: sum(task.done() for task in opened) == 4 and clock.sleeping == 2)
+    for _ in range(20):
+        await clock.advance(1)
+        await until(lambda: clock.sleeping >= 1)
+    assert len([request for request in server.requests if request.query["limit"] != "1"]) == 2
+    await asyncio.gather(*opened)
 
 
 async def test_a_new_leader_does_not_go_by_a_list_that_lacks_what_is_there(server: Server, house: House) -> None:

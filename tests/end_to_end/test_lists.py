@@ -10,6 +10,7 @@ from control_plane.berth_process import BerthProcess
 from control_plane.client import PODS, Client
 from control_plane.launcher import ControlPlane
 from control_plane.list_proxy import WAYS, ListProxy
+from control_plane.replicas import Replicas
 from end_to_end.test_outage import until_metrics
 from end_to_end.watching import (
     Plane,
@@ -83,6 +84,26 @@ async def test_a_store_that_is_restored_from_a_backup_is_noticed_and_scheduling_
     assert await overfull_nodes(api) == []
     assert berth.ready
     assert "gone back in time" in berth.process.log_text()
+
+
+async def test_replicas_go_on_after_a_restore_and_one_leads(
+    control_plane: Plane, api: Client, crds: None, tmp_path: Path
+) -> None:
+    await api.create_many(make_node(f"node-{i}", cpu="1") for i in range(2))
+    with Replicas(control_plane, tmp_path, count=2) as replicas:
+        await asyncio.to_thread(replicas.wait_leader)
+        await asyncio.to_thread(control_plane.back_up)
+        await api.create_many(make_pod(f"undone-{i}", cpu="100m") for i in range(20))
+        await api.wait_until(PODS, are_bound(20), timeout_seconds=60)
+
+        await asyncio.to_thread(control_plane.restore)
+        await api.create_many(make_pod(f"new-{i}", cpu="100m") for i in range(20 + MORE))
+
+        pods = await api.wait_until(PODS, are_bound(20), timeout_seconds=120)
+        assert {name.rpartition("-")[0] for name in names(pods.values())} == {"new"}
+        assert await overfull_nodes(api) == []
+        await asyncio.to_thread(replicas.wait_leader)
+        assert all("gone back in time" in replica.berth.process.log_text() for replica in replicas.each)
 
 
 def write_kubeconfig(path: Path, url: str, token: str) -> Path:

@@ -51,7 +51,7 @@ LONGEST_PAUSE_SECONDS = 15.0
 LONGEST_LIST_SECONDS = 60.0
 COMPLAINT_SECONDS = 30.0
 CONFIRM_LOOK_SECONDS = 0.02
-AFRESH_SECONDS = 60.0  # a watch that is opened again does not have a kind compared more often than that
+AFRESH_SECONDS = 15.0  # a watch that is opened again does not have a kind compared more often than that
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +68,7 @@ class _Count:
     listing: bool = False
     version: int = 0  # the newest that a list was of, or that the watch went on from
     compared_seconds: float = 0.0  # when a list was last compared
+    is_due: bool = False  # is to be compared some time after that
     report_wanted: bool = False
     whole: bool = False
     served: bool = True
@@ -152,8 +153,9 @@ class Census:
     async def check_watch(self, kind: str, version: int) -> None:
         """The watch goes on from this version: see that the store has come so far. Never raises.
 
-        An API server whose store was restored from a backup sends nothing to such a watch, and says nothing of it. What
-        was missed meanwhile is looked for as well, unless the kind has just been compared.
+        An API server whose store was restored from a backup sends nothing to such a watch, and says nothing of it. If
+        it has been written to so often since that its versions are as great as before, only the objects tell: the kind
+        is compared as well, though not after every interruption of a watch that is interrupted again and again.
         """
         count = self._counts[kind]
         count.version = max(count.version, version)
@@ -166,8 +168,17 @@ class Census:
         except (ApiError, Unreachable) as error:
             _log.debug("%s: which version there is cannot be told: %s", kind, error)
             self.want(kind)
-        if count.whole and self._clock.now() - count.compared_seconds >= AFRESH_SECONDS:
-            self.want(kind)
+        await self._compare_later(count)
+
+    async def _compare_later(self, count: _Count) -> None:
+        """Have the kind compared, some time after the last comparison."""
+        if count.whole and not count.is_due:
+            count.is_due = True
+            try:
+                await self._clock.sleep(max(0.0, count.compared_seconds + AFRESH_SECONDS - self._clock.now()))
+                count.wanted.set()
+            finally:
+                count.is_due = False
 
     def want(self, kind: str | None = None) -> None:
         """Count this kind, or all of them, soon."""
