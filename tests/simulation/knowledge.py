@@ -2,8 +2,8 @@
 
 It stands beside the shipped cache and is told the same things, at the same moment. Of two reports on an object the one
 of the greater version counts; a name that comes with another UID and a greater version ends the older one; what the
-watch says is gone stays gone unless a greater version says otherwise. Everything else, whom a decision would have to see and which policy
-decides, is worked out from that when it is asked for.
+watch says is gone stays gone unless a greater version says otherwise. Everything else, whom a decision would have to
+see and which policy decides, is worked out from that when it is asked for.
 """
 
 from __future__ import annotations
