@@ -211,18 +211,13 @@ class ControlPlane:
 
     def back_up(self) -> None:
         """Keep etcd's data as they are now, for `restore`. A short outage."""
-        self._exchange_data(lambda data, backup: shutil.copytree(data, backup))
+        self._exchange_data(_copy_over)
 
     def restore(self) -> None:
         """etcd goes back to the backup, as when it is restored from one. A short outage."""
+        self._exchange_data(lambda data, backup: _copy_over(backup, data))
 
-        def put_back(data: Path, backup: Path) -> None:
-            shutil.rmtree(data)
-            shutil.copytree(backup, data)
-
-        self._exchange_data(put_back)
-
-    def _exchange_data(self, exchange: Callable[[Path, Path], object]) -> None:
+    def _exchange_data(self, exchange: Callable[[Path, Path], None]) -> None:
         if self._etcd is None:
             raise RuntimeError("the control plane is not started: call start()")
         self.stop_api_server()
@@ -354,6 +349,11 @@ class ControlPlane:
 
     def _write_kubeconfig(self) -> None:
         _write_secret(self.kubeconfig, _kubeconfig(self.url, self.token))
+
+
+def _copy_over(source: Path, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)
 
 
 def _read_bind(line: dict[str, Any]) -> Bind:
