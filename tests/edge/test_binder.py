@@ -45,6 +45,7 @@ async def test_a_4xx_is_a_definite_no(server: Server, api: Api, clock: ManualClo
 @pytest.mark.parametrize(
     "reaction",
     [
+        Answer(404, "404 page not found\n"),  # of a proxy
         refusal(408, "Timeout", "slow"),
         refusal(500, "InternalError", "etcd"),
         refusal(504, "Timeout", "late"),
@@ -78,6 +79,15 @@ async def test_a_pod_that_cannot_be_read_is_unavailable(
     server: Server, api: Api, clock: ManualClock, reaction: Reaction
 ) -> None:
     server.answer("GET", PATH, reaction)
+    with pytest.raises(Unavailable):
+        await Binder(api, clock).read_pod(POD)
+
+
+@pytest.mark.parametrize("answer", [Answer(404, "404 page not found\n"), Answer(200, "<html></html>"), Answer(200, {})])
+async def test_an_answer_that_is_not_the_api_server_s_does_not_say_that_a_pod_is_gone(
+    server: Server, api: Api, clock: ManualClock, answer: Answer
+) -> None:
+    server.answer("GET", PATH, answer)
     with pytest.raises(Unavailable):
         await Binder(api, clock).read_pod(POD)
 

@@ -330,6 +330,13 @@ async def test_a_list_comes_in_pages_and_starts_again_when_its_token_expires(ser
     assert [request.query.get("continue") for request in server.requests] == [None, "t1", None, "t2"]
 
 
+@pytest.mark.parametrize("page", [listed("Pod"), listed("Policy"), Answer(200, {}), Answer(200, {"items": []})])
+async def test_an_answer_that_is_not_a_list_of_the_kind_is_malformed(server: Server, api: Api, page: Answer) -> None:
+    server.answer("GET", "/api/v1/nodes", page)
+    with pytest.raises(Malformed):
+        await list_metadata(api, NODES)
+
+
 async def test_an_error_that_nobody_expects_does_not_end_the_counting(
     server: Server, house: House, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
