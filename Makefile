@@ -33,7 +33,7 @@ NOMINATED ?=
 OUT ?=
 
 .PHONY: help install demo test check docs lock sbom control-plane cluster-test oracle vectors simulate mutations soak clean
-.PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-cluster bench-takeover
+.PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-cluster bench-takeover bench-floods
 
 help: ## list the targets
 	@echo "usage: make TARGET [ARGS='...']"
@@ -106,8 +106,8 @@ bench: $(READY) ## bench-engine, bench-expressions and bench-rollouts, then benc
 	@$(MAKE) --no-print-directory bench-cluster
 
 # Figures of one core: numpy must not start threads.
-bench-engine bench-expressions bench-rollouts bench-storms: export OMP_NUM_THREADS = 1
-bench-engine bench-expressions bench-rollouts bench-storms: export OPENBLAS_NUM_THREADS = 1
+bench-engine bench-expressions bench-rollouts bench-storms bench-floods: export OMP_NUM_THREADS = 1
+bench-engine bench-expressions bench-rollouts bench-storms bench-floods: export OPENBLAS_NUM_THREADS = 1
 
 bench-engine: $(READY) ## decision times at 1,000, 5,000 and 20,000 nodes, by what pods ask for
 	@$(RUN) -m bench.engine $(ARGS)
@@ -120,6 +120,9 @@ bench-rollouts: $(READY) ## decision times and memory under endless rollouts of 
 
 bench-storms: $(READY) ## what one event costs where thousands of pods wait: make bench-storms [ARGS='--nodes 500']
 	@PYTHONPATH=tests $(RUN) -m bench.storms $(ARGS)
+
+bench-floods: $(READY) ## what one user can do to the others by multiplying something: make bench-floods [ARGS='--nodes 500 --many 100']
+	@PYTHONPATH=tests $(RUN) -m bench.floods $(ARGS)
 
 bench-cluster: $(READY) ## pods/s of Berth, kube-scheduler and a client that only binds
 	@$(CONTROL_PLANE) --with-scheduler

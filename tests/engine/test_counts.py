@@ -225,6 +225,7 @@ def test_a_carried_term_is_found_by_the_pod_that_it_selects(selector, namespaces
         term["namespaceSelector"] = namespace_selector
     anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     carrier = parse("Pod", make_pod("carrier", node="a", affinity=anti))
+    state.table.set_node(parse("Node", make_node("a", labels={"zone": "z"})))
     state.table.add_pod(carrier, "a")
     asking = parse("Pod", make_pod("asking", labels={"app": "web"}))
     terms = state.table.terms.matching(asking)
@@ -235,6 +236,7 @@ def test_a_namespace_that_is_not_known_counts_as_one_without_labels_for_carried_
     state = State()
     term = {"labelSelector": {}, "topologyKey": "zone", "namespaceSelector": {}}
     anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    state.table.set_node(parse("Node", make_node("a", labels={"zone": "z"})))
     state.table.add_pod(parse("Pod", make_pod("carrier", node="a", affinity=anti)), "a")
     asking = parse("Pod", make_pod("asking", namespace="unknown"))
     assert len(state.table.terms.matching(asking)) == 1

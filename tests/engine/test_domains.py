@@ -64,8 +64,39 @@ def test_domains_are_as_long_as_the_columns_when_pods_come_before_their_nodes():
 
 def test_what_nobody_asks_for_any_more_is_not_kept():
     table = table_of(a="1")
+    keys = [f"key-{number}" for number in range(100)]
+    table.set_node(parse_node(make_node("b", labels=dict.fromkeys(keys, "x"))))
     before = table.domains(ZONE)
-    for number in range(100):
-        table.domains(f"key-{number}")
+    for key in keys:
+        table.domains(key)
     assert table.domains(ZONE) is not before
     assert values(table) == {"1": ["a"]}
+
+
+def test_keys_that_no_node_has_share_one_column_and_push_out_nothing():
+    table = table_of(a="1")
+    before = table.domains(ZONE)
+    for number in range(1000):
+        assert table.domains(f"key-{number}").nodes == 0
+        assert table.label(f"key-{number}")[0] is table.label("another")[0]
+    assert table.domains(ZONE) is before
+    assert table.statistics()["label_columns"] == 1
+
+
+def test_a_key_gets_its_column_with_the_first_node_that_has_it_and_loses_it_with_the_last():
+    table = table_of(a="1")
+    assert table.domains("rack").count == 0
+    table.set_node(parse_node(make_node("b", labels={"rack": "r"})))
+    domains = table.domains("rack")
+    assert (domains.count, domains.nodes, list(domains.vocabulary.ids)) == (1, 1, ["r"])
+    table.remove_node("b")
+    assert table.domains("rack").count == 0
+    assert table.statistics() | {"label_columns": 0, "label_keys": 1} == table.statistics()
+
+
+def test_columns_of_keys_that_no_node_has_grow_with_the_table():
+    table = table_of(a="1")
+    table.domains("rack")
+    for number in range(200):
+        table.set_node(node(f"n{number}", "1"))
+    assert len(table.domains("rack").ids) == len(table.label("rack")[0]) == table.capacity

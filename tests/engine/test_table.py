@@ -98,10 +98,11 @@ def test_label_values_of_nodes_of_the_past_take_no_memory():
 
 def test_columns_that_nobody_has_asked_for_lately_take_no_memory_and_come_back_right():
     table = NodeTable()
-    table.set_node(parse_node(make_node("n", labels={"disk": "ssd"})))
+    keys = [f"key-{number}" for number in range(2000)]
+    table.set_node(parse_node(make_node("n", labels={"disk": "ssd", **dict.fromkeys(keys, "x")})))
     assert table.label("disk")[0][0] == 0
-    for number in range(2000):
-        table.label(f"key-{number}")
+    for key in keys:
+        table.label(key)
     assert table.statistics()["label_columns"] == 512
     ids, vocabulary = table.label("disk")
     assert ids[0] == vocabulary.ids["ssd"]

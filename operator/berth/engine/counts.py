@@ -6,7 +6,8 @@ they are dropped. Nothing here walks over pods one by one:
 
     group     the placed pods of one namespace with equal labels (the replicas of a ReplicaSet), with a count a row
     counts    one question's sum over the groups that it matches
-    index     groups by label, to find those of a new question; questions by label, to find those of a new group
+    index     groups by label, to find those of a new question; questions by label or by namespace, to find those of a
+              new group. A question that names neither is wide: every new group is compared with it, so few are kept
 
 A count is sparse (a dict) while few rows count, and a column once many do.
 """
@@ -14,8 +15,9 @@ A count is sparse (a dict) while few rows count, and a column once many do.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -25,8 +27,10 @@ from berth.engine.verdict import BoolColumn, Int64Column
 from berth.model import LabelSelector, Pod, Requirement
 
 KEPT_QUESTIONS: Final = 512
+KEPT_WIDE: Final = 256  # requirements of all questions that neither a label nor a namespace finds
 _KEPT_SUMS: Final = 8
 _DENSE_FROM: Final = 64
+_MANY_COUNTS: Final = 1024
 
 NamespaceLabels = Callable[[str], Mapping[str, str] | None]
 E = TypeVar("E", bound=Hashable)
@@ -112,6 +116,20 @@ class RowCounts:
             column[rows] += np.fromiter(counts.values(), np.int64, len(counts))
             self._few, self._arrays, self._column = None, None, column
             self.version += 1
+
+    def fill(self, parts: Sequence[Mapping[int, int]]) -> None:
+        """Adds the counts of many others to these, which are empty, in one go where they are many."""
+        size = sum(map(len, parts))
+        if size <= _MANY_COUNTS:
+            for counts in parts:
+                self.add_many(counts)
+            return
+        rows = np.fromiter(chain.from_iterable(parts), np.int64, size)
+        pods = np.fromiter(chain.from_iterable(counts.values() for counts in parts), np.int64, size)
+        column = np.zeros(max(self._extent.capacity, int(rows.max()) + 1), dtype=np.int64)
+        np.add.at(column, rows, pods)
+        self._few, self._arrays, self._column = None, None, column
+        self.version += 1
 
     def column(self) -> Int64Column:
         """int64[all rows]: the count of each row."""
@@ -276,6 +294,19 @@ class _Question:
         """The selectors of which a group that matches meets every one."""
         return () if self.any_of else self.selectors
 
+    @property
+    def size(self) -> int:
+        """What it takes to compare a group with it."""
+        return sum(1 + len(selector.requirements) for selector in self.selectors)
+
+    @property
+    def namespaces(self) -> Collection[str] | None:
+        """Those of the groups that can match; None where their labels say it."""
+        named = [match.namespaces for match in self.matches if match.namespace_selector is None]
+        if self.any_of:
+            return frozenset[str]().union(*named) if len(named) == len(self.matches) else None
+        return min(named, key=len, default=None)
+
 
 class PodCounts:
     def __init__(self, extent: Extent, namespace_labels: NamespaceLabels) -> None:
@@ -286,6 +317,9 @@ class PodCounts:
         self._by_label: dict[tuple[str, str], dict[str, dict[_Group, None]]] = {}
         self._questions: OrderedDict[Hashable, _Question] = OrderedDict()
         self._index: LabelIndex[_Question] = LabelIndex()
+        self._in_namespace: dict[str, dict[_Question, None]] = {}
+        self._wide: OrderedDict[Hashable, _Question] = OrderedDict()  # by their keys
+        self._wide_requirements = 0
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
@@ -295,18 +329,47 @@ class PodCounts:
         question = self._questions.get(key)
         if question is not None:
             self._questions.move_to_end(key)
+            if key in self._wide:
+                self._wide.move_to_end(key)
             return question.counts
         question = _Question(matches, terminating, any_of, self._extent)
         if len(question.selectors) < len(matches):
             return question.counts  # a selector that is absent matches nothing, ever
-        for group in self._candidates(question):
-            if question.matches_group(group, self._namespace_labels):
-                self._join(question, group)
+        found = [g for g in self._candidates(question) if question.matches_group(g, self._namespace_labels)]
+        question.groups.update(dict.fromkeys(found))
+        for group in found:
+            group.questions[question] = None
+        question.counts.fill([group.rows for group in found])
         self._questions[key] = question
-        self._index.add(question, question.indexed)
+        self._index_question(key, question)
         if len(self._questions) > KEPT_QUESTIONS:
             self._forget(next(iter(self._questions)))
+        while self._wide_requirements > KEPT_WIDE and len(self._wide) > 1:
+            self._forget(next(iter(self._wide)))
         return question.counts
+
+    def _index_question(self, key: Hashable, question: _Question) -> None:
+        if narrowest(question.indexed) is not None:
+            self._index.add(question, question.indexed)
+        elif question.namespaces is not None:
+            for namespace in question.namespaces:
+                self._in_namespace.setdefault(namespace, {})[question] = None
+        else:
+            self._wide[key] = question
+            self._wide_requirements += question.size
+
+    def _unindex_question(self, key: Hashable, question: _Question) -> None:
+        if self._wide.pop(key, None) is not None:
+            self._wide_requirements -= question.size
+            return
+        if narrowest(question.indexed) is not None:
+            self._index.discard(question, question.indexed)
+            return
+        for namespace in question.namespaces or ():
+            found = self._in_namespace[namespace]
+            del found[question]
+            if not found:
+                del self._in_namespace[namespace]
 
     def _candidates(self, question: _Question) -> Iterable[_Group]:
         """The groups that may match, each once."""
@@ -336,7 +399,7 @@ class PodCounts:
     def _forget(self, key: Hashable) -> None:
         question = self._questions.pop(key)
         question.counts.dropped = True
-        self._index.discard(question, question.indexed)
+        self._unindex_question(key, question)
         for group in question.groups:
             del group.questions[question]
 
@@ -381,7 +444,8 @@ class PodCounts:
         self._by_namespace.setdefault(group.namespace, {})[group] = None
         for label in group.labels.items():
             self._by_label.setdefault(label, {}).setdefault(group.namespace, {})[group] = None
-        for question in self._index.candidates(group.labels):
+        asked = self._in_namespace.get(group.namespace, {})
+        for question in chain(self._index.candidates(group.labels), asked, self._wide.values()):
             if question.matches_group(group, self._namespace_labels):
                 self._join(question, group)
         return group
@@ -397,7 +461,11 @@ class PodCounts:
                 del self._by_label[label]
 
     def statistics(self) -> dict[str, int]:
-        return {"pod_groups": len(self._groups), "pod_questions": len(self._questions)}
+        return {
+            "pod_groups": len(self._groups),
+            "pod_questions": len(self._questions),
+            "wide_questions": len(self._wide),
+        }
 
 
 def _compacted(places: dict[str, dict[_Group, None]]) -> dict[str, dict[_Group, None]]:

@@ -74,6 +74,7 @@ class Guests:
     def namespace_changed(self) -> None:
         """Namespaces have come, gone or other labels."""
         self._index.counts.namespace_changed()
+        self._index.terms.namespace_changed()
 
     def matter_to(self, pod: Pod) -> bool:
         """Whether there are others of equal or higher priority on known nodes."""

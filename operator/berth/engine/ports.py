@@ -1,7 +1,7 @@
 """Which rows hold which host ports: sparse, as a port is held on few nodes."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from berth.model import HostPort
 
@@ -15,17 +15,39 @@ def clash(one: HostPort, other: HostPort) -> bool:
     return one.ip == other.ip or EVERY_ADDRESS in (one.ip, other.ip)
 
 
+def any_clash(some: Iterable[HostPort], others: Iterable[HostPort]) -> bool:
+    """Whether one of these clashes with one of those, in one look at each."""
+    held: dict[tuple[str, int], set[str]] = {}
+    for port in some:
+        held.setdefault((port.protocol, port.port), set()).add(port.ip)
+    for port in others:
+        addresses = held.get((port.protocol, port.port))
+        if addresses and (port.ip == EVERY_ADDRESS or port.ip in addresses or EVERY_ADDRESS in addresses):
+            return True
+    return False
+
+
 class PortIndex:
-    """Row counts by (protocol, port) and address; what nobody holds any more is forgotten."""
+    """Row counts by (protocol, port) and address; what nobody holds any more is forgotten.
+
+    Whoever wants a port on every address looks at one count of all addresses, not at each of them: a pod may name any
+    number.
+    """
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, int], dict[str, Counter[int]]] = {}
+        self._anywhere: dict[tuple[str, int], Counter[int]] = {}
 
     def add(self, port: HostPort, row: int) -> None:
-        self._held.setdefault((port.protocol, port.port), {}).setdefault(port.ip, Counter())[row] += 1
+        number = port.protocol, port.port
+        self._held.setdefault(number, {}).setdefault(port.ip, Counter())[row] += 1
+        self._anywhere.setdefault(number, Counter())[row] += 1
 
     def discard(self, port: HostPort, row: int) -> None:
-        by_address = self._held[port.protocol, port.port]
+        by_address, anywhere = self._held[port.protocol, port.port], self._anywhere[port.protocol, port.port]
+        anywhere[row] -= 1
+        if not anywhere[row]:
+            del anywhere[row]
         rows = by_address[port.ip]
         rows[row] -= 1
         if not rows[row]:
@@ -33,13 +55,20 @@ class PortIndex:
         if not rows:
             del by_address[port.ip]
         if not by_address:
-            del self._held[port.protocol, port.port]
+            del self._held[port.protocol, port.port], self._anywhere[port.protocol, port.port]
 
     def clashing(self, wanted: HostPort) -> Iterator[Counter[int]]:
-        """The rows of each port that this one clashes with: same protocol and number, and one address or every."""
-        for address, rows in self._held.get((wanted.protocol, wanted.port), {}).items():
-            if address == wanted.ip or EVERY_ADDRESS in (address, wanted.ip):
-                yield rows
+        """The rows of the ports that this one clashes with: same protocol and number, and one address or every."""
+        number = wanted.protocol, wanted.port
+        if number not in self._held:
+            return
+        if wanted.ip == EVERY_ADDRESS:
+            yield self._anywhere[number]
+            return
+        by_address = self._held[number]
+        for address in (wanted.ip, EVERY_ADDRESS):
+            if address in by_address:
+                yield by_address[address]
 
     def held_on(self, row: int) -> set[HostPort]:
         return {

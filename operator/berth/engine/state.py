@@ -56,6 +56,7 @@ class State:
         self.changes += 1
         if kind == "Namespace" and (before is None or after is None or before.labels != after.labels):
             self.table.counts.namespace_changed()
+            self.table.terms.namespace_changed()
             self.guests.namespace_changed()
         elif kind == "Service":
             self.selectors_revision += 1

@@ -28,6 +28,7 @@ Invariants:
 A table is written by one event loop and read by decisions that do not yield, so it needs neither lock nor snapshot.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -131,7 +132,7 @@ class NodeTable:
         self.static_version = 0
         self.ports = PortIndex()
         self.counts = PodCounts(self, namespace_labels)
-        self.terms = CarriedTerms(self, namespace_labels)
+        self.terms = CarriedTerms(self, namespace_labels, self.has_label)
         self.pods = PodColumns(len(FIRST_RESOURCES))
         self.tried: list[tuple[Pod, int, int]] = []  # pod, row, and whether it came (1) or went (-1)
         self._trials = 0
@@ -146,6 +147,9 @@ class NodeTable:
         self._row_of_pod: dict[str, int] = {}
         self._known_rows: set[int] = set()
         self._taints: Interner[tuple[Taint, ...]] = Interner(())
+        self.keys_version = 0  # moves when the first node gets a label of a key, and when the last one loses it
+        self._labelled: Counter[str] = Counter()  # how many nodes have a label of each key
+        self._unlabelled = Domains(np.full(_FIRST_ROWS, -1, dtype=np.int64), Vocabulary())
         self._vocabularies: dict[str, Vocabulary] = {}
         self._labels: LazyColumns[str] = LazyColumns(
             self._label_id, on_forget=lambda key: self._vocabularies.pop(key, None)
@@ -187,6 +191,7 @@ class NodeTable:
         self._taints.release(int(self.taint_sets[row]))
         self.taint_sets[row] = 0
         self.unschedulable[row] = False
+        self._relabel(row, node.labels, {})
         self._labels.set_row(row, None)
         self._facts.set_row(row, None)
         self.static_version += 1
@@ -354,7 +359,12 @@ class NodeTable:
         return self._everywhere[resource]
 
     def label(self, key: str) -> tuple[Int64Column, Vocabulary]:
-        """int64[rows] of value ids (-1: the node has no such label), and the vocabulary they come from."""
+        """int64[rows] of value ids (-1: the node has no such label), and the vocabulary they come from.
+
+        Keys that no node has share one column: pods may name any number of them.
+        """
+        if key not in self._labelled:
+            return self._unlabelled.ids, self._unlabelled.vocabulary
         vocabulary = self._vocabularies.get(key)
         if vocabulary is None or len(vocabulary.ids) > 2 * len(self) + _SPARE_VALUES:
             self._labels.forget(key)  # new, or full of values that only nodes of the past had
@@ -363,7 +373,18 @@ class NodeTable:
 
     def domains(self, key: str) -> Domains:
         """The nodes by their value of a label (domains.py)."""
+        if key not in self._labelled:
+            return self._unlabelled
         return self._domains.of(key, (self.static_version, self.capacity))
+
+    def is_label(self, key: str) -> bool:
+        """Whether any node has a label of this key."""
+        return key in self._labelled
+
+    def has_label(self, row: int, key: str) -> bool:
+        """Whether the row is that of a known node which has a label of this key."""
+        node = self._slot(row).node
+        return node is not None and key in node.labels
 
     def fact(self, name: str, read: ReadFact) -> Fact:
         """What `read` says of every node, under a name that is always used with the same function."""
@@ -409,6 +430,7 @@ class NodeTable:
             "resources_without_column": len(self._sparse),
             "resources_left_out": self.resources_left_out,
             "label_columns": len(self._labels),
+            "label_keys": len(self._labelled),
             "images": len(self.images),
             "taint_sets": len(self._taints),
             "facts": len(self._facts),
@@ -449,6 +471,7 @@ class NodeTable:
         self.taint_sets = grown(self.taint_sets, rows)
         self.unschedulable = np.concatenate([self.unschedulable, np.zeros(rows - len(self.unschedulable), np.bool_)])
         self._labels.grow(rows)
+        self._unlabelled = Domains(grown(self._unlabelled.ids, rows, -1), self._unlabelled.vocabulary)
         self._facts.grow(rows)
 
     def _release_if_empty(self, row: int) -> None:
@@ -557,9 +580,24 @@ class NodeTable:
             self._taints.release(int(self.taint_sets[row]))
             self.taint_sets[row] = self._taints.use(node.taints)
         if before is None or before.labels != node.labels:
+            self._relabel(row, {} if before is None else before.labels, node.labels)
             self._labels.set_row(row, node)
         if before is None or before.images != node.images:
             self.images.replace(row, before.images if before is not None else {}, node.images)
+
+    def _relabel(self, row: int, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """The node of the row had these labels, or was not known, and has those, or is gone."""
+        gained, lost = after.keys() - before.keys(), before.keys() - after.keys()
+        known = len(self._labelled)
+        self._labelled.update(gained)
+        self.keys_version += len(self._labelled) - known
+        for key in lost:
+            self._labelled[key] -= 1
+            if not self._labelled[key]:
+                del self._labelled[key]
+                self._labels.forget(key)
+                self.keys_version += 1
+        self.terms.relabel(row, self._slot(row).pods.values(), gained, lost)
 
     def _label_id(self, node: Node, key: str) -> int:
         value = node.labels.get(key)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .bounds import MOST_TAINTS
 from .fields import (
     MAX_INT64,
     NOTHING,
@@ -61,6 +62,8 @@ def _build(body: Body) -> Node:
     metadata = read_metadata(body, namespaced=False)
     spec, status = read_object(body, "spec"), read_object(body, "status")
     try:
+        if (found := len(read_items(spec, "taints"))) > MOST_TAINTS:
+            raise FieldError("taints", f"has {found:,} entries, and a node may have {MOST_TAINTS:,}")
         taints, unschedulable = read_list(spec, "taints", build_taint), read_flag(spec, "unschedulable")
     except FieldError as error:
         raise error.within("spec") from None

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from .affinity import PodAffinity, SpreadConstraint, carried_terms, read_affinity, read_spread_constraints
+from .bounds import excesses
 from .containers import HostPort, extended_resources, normalised_image, read_containers, read_required_features
 from .fields import (
     MAX_INT32,
@@ -159,6 +160,8 @@ def parse_pod(body: object) -> Pod:
 
 
 def _build(body: Body) -> Pod:
+    for excess in excesses(body):
+        raise FieldError(excess.path, excess.problem)
     metadata, spec, status = read_object(body, "metadata"), read_object(body, "spec"), read_object(body, "status")
     containers = read_containers(spec)
     resources = pod_resources(spec, status, containers.main, containers.init)

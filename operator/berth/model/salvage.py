@@ -9,16 +9,18 @@ a record, and get one by cutting: parse, cut out the part that the error names, 
     metadata.labels.app                         the label
 
 So parts are cut three names deep, and containers and pod-level resources down to the field that is wrong. After many
-cuts whole sections go, which bounds the work that one object can make.
+cuts whole sections go, which bounds the work that one object can make. What is beyond a bound (bounds.py) is cut before
+the first parse, all at once.
 
 What it does not do: say that the pod can be scheduled. Conditions that it made may be among what was cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
+from .bounds import Step, excesses
 from .errors import InvalidObject
 from .pod import Pod, parse_pod
 
@@ -27,14 +29,14 @@ _TO_THE_LEAF: Final = frozenset({"containers", "initContainers", "resources"})
 _PART_DEPTH: Final = 3
 _SECTION_DEPTH: Final = 2
 
-_Step: TypeAlias = str | int
-
 
 def salvage_pod(body: object) -> Pod | None:
     """The pod without the parts that make no sense; None where it is not even clear which pod it is."""
     if not isinstance(body, Mapping):
         return None
-    rest = _copy(body)
+    rest: Any = body
+    for excess in reversed(list(excesses(body))):  # the last of a list first: indices before it stay right
+        rest = _without(rest, excess.part)
     cuts = 0
     while True:
         try:
@@ -44,21 +46,12 @@ def salvage_pod(body: object) -> Pod | None:
             steps = _part(_resolve(rest, error.field), fine=cuts <= _FINE_CUTS)
             if not steps or steps == ["metadata"]:
                 return None
-            _cut(rest, steps)
+            rest = _without(rest, steps)
 
 
-def _copy(value: Any) -> Any:
-    """A copy that may be cut: dicts and lists all the way down."""
-    if isinstance(value, Mapping):
-        return {key: _copy(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_copy(item) for item in value]
-    return value
-
-
-def _resolve(body: Any, path: str) -> list[_Step]:
+def _resolve(body: Any, path: str) -> list[Step]:
     """The steps of a path as far as the body goes: to the field, or to the object in which a field is missing."""
-    steps: list[_Step] = []
+    steps: list[Step] = []
     here = body
     while path:
         found = _first_step(here, path)
@@ -70,13 +63,13 @@ def _resolve(body: Any, path: str) -> list[_Step]:
     return steps
 
 
-def _first_step(here: Any, path: str) -> tuple[_Step, str] | None:
+def _first_step(here: Any, path: str) -> tuple[Step, str] | None:
     """The key or index that a path begins with, and the rest; keys may have dots and brackets of their own."""
-    if isinstance(here, list):
+    if isinstance(here, list | tuple):
         index, _, rest = path.removeprefix("[").partition("]")
         # Nothing else than an index is what a path says of a list; a list where it says more is what is wrong.
         return (int(index), rest.removeprefix(".")) if index.isascii() and index.isdigit() else None
-    if isinstance(here, dict):
+    if isinstance(here, Mapping):
         begins = [key for key in here if isinstance(key, str) and key and path.startswith(key)]
         for key in sorted(begins, key=len, reverse=True):
             rest = path[len(key) :]
@@ -85,14 +78,20 @@ def _first_step(here: Any, path: str) -> tuple[_Step, str] | None:
     return None
 
 
-def _part(steps: list[_Step], *, fine: bool) -> list[_Step]:
+def _part(steps: list[Step], *, fine: bool) -> list[Step]:
     if not fine:
         return steps[:_SECTION_DEPTH]
     return steps if _TO_THE_LEAF.intersection(steps[1:2]) else steps[:_PART_DEPTH]
 
 
-def _cut(body: Any, steps: list[_Step]) -> None:
-    owner = body
-    for step in steps[:-1]:
-        owner = owner[step]
-    del owner[steps[-1]]
+def _without(value: Any, steps: Sequence[Step]) -> Any:
+    """The same without what lies there; shares everything else with it."""
+    step = steps[0]
+    if len(steps) == 1:
+        if isinstance(value, Mapping):
+            return {key: item for key, item in value.items() if key != step}
+        return [item for index, item in enumerate(value) if index != step]
+    if isinstance(value, Mapping):
+        return {**value, step: _without(value[step], steps[1:])}
+    assert isinstance(step, int), "a list has indices"
+    return [*value[:step], _without(value[step], steps[1:]), *value[step + 1 :]]

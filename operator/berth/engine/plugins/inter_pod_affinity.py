@@ -11,13 +11,14 @@ score: the weights of all preferred terms met, the pod's own and those of the po
 anti-affinity counts against; required affinity of pods in place counts with `hardPodAffinityWeight`. The lowest
 becomes 0 and the highest 100.
 
-Pods that meet a term are counters of the table, and summed by domain there: a verdict is one look-up a row.
+Pods that meet a term are counters of the table, and summed by domain there: a verdict is one look-up a row. Where many
+terms of one topology key are at hand, their counters are summed in one go (`_Bundle`).
 
 Arguments: hardPodAffinityWeight (0..100, 1 by default), ignorePreferredTermsOfExistingPods (true: pods in place have no
 say in the score of a pod that prefers nothing itself).
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ from berth.engine.nominated import Nominated
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.table import NodeTable
-from berth.engine.terms import CarriedTerm
+from berth.engine.terms import CarriedTerm, Matched
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_count
 from berth.model import Node, Pod, PodTerm, Role
 
@@ -43,6 +44,9 @@ REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
 _FITS, _AFFINITY, _ANTI_AFFINITY, _EXISTING = range(4)
 _REASONS = {_AFFINITY: REASON_AFFINITY, _ANTI_AFFINITY: REASON_ANTI_AFFINITY, _EXISTING: REASON_EXISTING}
 _CODES = np.array([Code.FITS, Code.UNRESOLVABLE, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE], dtype=np.int8)
+
+_FEW = 4  # counters of one topology key, of which each keeps its own sums
+_MOST_AXES = 8
 
 Counted = tuple[str, RowCounts]
 """Pods by row, and the topology key that says what is near them."""
@@ -111,7 +115,7 @@ class InterPodAffinity(Plugin):
 
     def score_basis(self, query: Query, state: State) -> Hashable:
         parties = self._parties(query, state)
-        return _as_they_stand(parties, [counts for _, counts, _ in parties.opinions])
+        return _as_they_stand(parties, parties.opined)
 
     def reach(
         self, query: Query, state: State, before: Hashable, now: Hashable, rows: Sequence[int]
@@ -131,7 +135,7 @@ class InterPodAffinity(Plugin):
         if pod.pod_affinity.required or pod.pod_anti_affinity.required:
             return PROCEED
         forbidding = self._parties(query, state).forbidden
-        return PROCEED if any(_by_domain(table, *pods)[1].any() for pods in forbidding) else SKIP
+        return PROCEED if any(bundle.by_domain(query, table)[1].any() for bundle in forbidding) else SKIP
 
     def watched(self, query: Query, state: State) -> BoolColumn:
         parties = self._parties(query, state)
@@ -139,8 +143,9 @@ class InterPodAffinity(Plugin):
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         table, parties = state.table, self._parties(query, state)
-        marks = [(_EXISTING, pods) for pods in parties.forbidden] + [(_ANTI_AFFINITY, pods) for pods in parties.avoided]
-        refused = [(cause, _near(pods, table, rows)) for cause, pods in marks]
+        marks = [(_EXISTING, bundle) for bundle in parties.forbidden]
+        marks += [(_ANTI_AFFINITY, bundle) for bundle in parties.avoided]
+        refused = [(cause, bundle.near(query, table, rows)) for cause, bundle in marks]
         if parties.wanted is not None:
             refused.append((_AFFINITY, _lacking(query.pod, parties.wanted, state, rows)))
         return _verdicts(refused, row_count(rows))
@@ -148,11 +153,11 @@ class InterPodAffinity(Plugin):
     def filter_with_nominated(self, query: Query, state: State, nominated: Nominated) -> Verdicts:
         """A row's own nominated pods are near it by every label that its node has."""
         table, rows, pod, parties = state.table, nominated.rows, query.pod, self._parties(query, state)
-        refused = [(_EXISTING, _near(pods, table, rows)) for pods in parties.forbidden]
+        refused = [(_EXISTING, bundle.near(query, table, rows)) for bundle in parties.forbidden]
         for carried, there in nominated.carrying(pod):
             if carried.role is Role.FORBIDDEN:
                 refused.append((_EXISTING, there & _labelled(table, carried.term.topology_key, rows)))
-        refused += [(_ANTI_AFFINITY, _near(pods, table, rows)) for pods in parties.avoided]
+        refused += [(_ANTI_AFFINITY, bundle.near(query, table, rows)) for bundle in parties.avoided]
         for term in pod.pod_anti_affinity.required:
             near = nominated.meeting((_match(term),)) > 0
             refused.append((_ANTI_AFFINITY, near & _labelled(table, term.topology_key, rows)))
@@ -165,7 +170,7 @@ class InterPodAffinity(Plugin):
         parties = self._parties(query, state)
         if parties.wanted is not None:
             return super().fits_row(query, state, row)
-        return not any(_pods_near(pods, state.table, row) for pods in (*parties.forbidden, *parties.avoided))
+        return not any(bundle.is_near(query, state.table, row) for bundle in (*parties.forbidden, *parties.avoided))
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
         pod, old, new = query.pod, change.old, change.new
@@ -173,7 +178,8 @@ class InterPodAffinity(Plugin):
             before, after = _relation(pod, old, state), _relation(pod, new, state)
             return before != after and (after.wanted or self._is_rid_of(before, query, state, change.node))
         if isinstance(old, Node) and isinstance(new, Node):
-            moved = any(old.labels.get(key) != new.labels.get(key) for key in _keys(pod, state))
+            keys = _keys(pod, state, change.node)
+            moved = any(old.labels.get(key) != new.labels.get(key) for key in keys)
             return moved or change.node in state.nominated
         if isinstance(old, Node) or isinstance(new, Node):  # with its pods, which may have come before it
             return bool(state.table.pods_on(change.node)) or fits_there(self, query, state, change)
@@ -182,10 +188,13 @@ class InterPodAffinity(Plugin):
     def _is_rid_of(self, relation: "_Relation", query: Query, state: State, node: str) -> bool:
         """Whether no other pod of this relation to the pod is near the node, so that one less makes a difference."""
         table, row, parties = state.table, state.table.row(node), self._parties(query, state)
-        shunned = [pods for pods, met in zip(parties.avoided, relation.avoided, strict=False) if met]
-        carried = (term for term in table.terms.matching(query.pod) if term.term in relation.forbids)
+        forbids = relation.forbids
+        if row is not None:  # a term means nothing on a node without its topology key
+            forbids = frozenset(term for term in forbids if table.has_label(row, term.topology_key))
+        shunned = [pods for pods, met in zip(parties.each_avoided, relation.avoided, strict=False) if met]
+        carried = (term for term in table.terms.matching(query.pod) if term.term in forbids) if forbids else ()
         shunned += [(term.term.topology_key, term.rows) for term in carried if term.role is Role.FORBIDDEN]
-        ended = len(shunned) < sum(relation.avoided) + len(relation.forbids)
+        ended = len(shunned) < sum(relation.avoided) + len(forbids)
         if ended or any(row is None or not _pods_near(pods, table, row) for pods in shunned):
             return True
         if shunned and may_push_out(query.pod, state):  # perhaps those who are left near
@@ -208,16 +217,15 @@ class InterPodAffinity(Plugin):
         return self._layout(parties, query, state).axes if parties.opinions else None
 
     def normalized_groups(self, query: Query, state: State, groups: Groups) -> list[int]:
-        shares: dict[int, list[int]] = {}  # by axis, in their order: what near pods are worth in each place there
         layout: _Layout = query.plan[self._layout_plan]  # whose axes these are
-        for (_, counts, weight), axis in zip(layout.parties.opinions, layout.axis_of, strict=True):
-            of, others = groups.axes[axis].of, shares.get(axis)
-            if isinstance(of, Domains):
-                worth = [weight * near for near in counts.per_domain(of.ids, of.size + 1).tolist()]
+        shares: list[list[int]] = []  # by axis: what near pods are worth in each place there
+        for (bundle, counts), axis, places in zip(layout.of_axis, groups.axes, groups.shape, strict=True):
+            if isinstance(axis.of, Domains):
+                shares.append(bundle.worth(axis.of.ids, axis.of.size + 1).tolist())
             else:  # the places are the pods themselves
-                worth = [weight * near for near in range(groups.shape[axis])]
-            shares[axis] = worth if others is None else [one + other for one, other in zip(worth, others, strict=True)]
-        scores = groups.sums(list(shares.values()))
+                each = bundle.worth_of(counts)
+                shares.append([each * near for near in range(places)])
+        scores = groups.sums(shares)
         lowest, highest = min(scores), max(scores)
         if lowest == highest:
             return [0] * len(scores)
@@ -238,25 +246,22 @@ class InterPodAffinity(Plugin):
         anything is left out.
         """
         sums: dict[str, tuple[Int64Column, Int64Column]] = {}
-        for key, counts, weight in self._parties(query, state).opinions:
-            if key in sums:  # by the same ids: with very many keys, the table may have numbered the domains anew
-                ids, worth = sums[key]
-                sums[key] = ids, worth + weight * counts.per_domain(ids, len(worth))
-                continue
-            ids, pods = _by_domain(state.table, key, counts)
-            if pods.any():
-                sums[key] = ids, weight * pods
+        for bundle in self._parties(query, state).opinions:
+            ids, worth = bundle.by_domain(query, state.table)
+            if worth.any() or bundle.cancels_out(ids):
+                sums[bundle.key] = ids, worth
         return sums
 
     def _parties(self, query: Query, state: State) -> "_Parties":
-        """Kept for as long as no other term is carried, no namespace changes and the counters are moved."""
+        """Kept for as long as the same terms select the pod, no namespace changes and the counters are moved."""
         parties: _Parties | None = query.memo.get(self._parties_plan)
         if parties is None:
             table = state.table
-            since = (table, table.terms.version, state.revision("Namespace"))
+            carried = table.terms.matching(query.pod)
+            since = (table, table.keys_version, state.revision("Namespace"))
             parties = query.plan.get(self._parties_plan)
-            if parties is None or parties.since != since or parties.dropped:
-                parties = query.plan[self._parties_plan] = self._find_parties(query.pod, table, since)
+            if parties is None or parties.carried is not carried or parties.since != since or parties.dropped:
+                parties = query.plan[self._parties_plan] = self._find_parties(query.pod, carried, table, since)
             query.memo[self._parties_plan] = parties
         return parties
 
@@ -268,28 +273,17 @@ class InterPodAffinity(Plugin):
             layout = query.plan[self._layout_plan] = _Layout(parties, since, state.table)
         return layout
 
-    def _find_parties(self, pod: Pod, table: NodeTable, since: tuple[object, ...]) -> "_Parties":
-        carried = table.terms.matching(pod)
-        return _Parties(
-            since=since,
-            forbidden=[(term.term.topology_key, term.rows) for term in carried if term.role is Role.FORBIDDEN],
-            avoided=[(term.topology_key, _meeting((term,), table)) for term in pod.pod_anti_affinity.required],
-            wanted=_meeting(pod.pod_affinity.required, table) if pod.pod_affinity.required else None,
-            wanted_keys={term.topology_key for term in pod.pod_affinity.required},
-            opinions=list(self._opinions(pod, carried, table)),
-        )
-
-    def _opinions(self, pod: Pod, carried: Sequence[CarriedTerm], table: NodeTable) -> Iterator[Opinion]:
-        mine = ((pod.pod_affinity.preferred, 1), (pod.pod_anti_affinity.preferred, -1))
-        if self._ignores_others and not any(terms for terms, _ in mine):
-            return
-        for preferred, sign in mine:
-            for weighted in preferred:
-                yield weighted.term.topology_key, _meeting((weighted.term,), table), sign * weighted.weight
-        for term in carried:
-            weight = self._worth(term)
-            if weight:
-                yield term.term.topology_key, term.rows, weight
+    def _find_parties(self, pod: Pod, carried: Matched, table: NodeTable, since: tuple[object, ...]) -> "_Parties":
+        others: _Others | None = carried.derived.get(self._plan)
+        if others is None:
+            others = carried.derived[self._plan] = _Others(carried, self._worth)
+        wanted = _meeting(pod.pod_affinity.required, table) if pod.pod_affinity.required else None
+        avoided = [(term.topology_key, _near_something(term, table)) for term in pod.pod_anti_affinity.required]
+        keys = {term.topology_key for term in pod.pod_affinity.required}
+        has_own = bool(pod.pod_affinity.preferred or pod.pod_anti_affinity.preferred)
+        own = _preferences(pod, table) if has_own else []
+        heard = has_own or not self._ignores_others
+        return _Parties(since, carried, others, heard, own, avoided, wanted, keys)
 
     def _worth(self, carried: CarriedTerm) -> int:
         """What a pod near is worth that carries the term."""
@@ -304,31 +298,156 @@ class InterPodAffinity(Plugin):
                 return 0
 
 
+class _Bundle:
+    """Counters of pods with what each pod is worth, of terms that have one topology key."""
+
+    __slots__ = ("counters", "key", "weights")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.counters: list[RowCounts] = []
+        self.weights: list[int] = []
+
+    @classmethod
+    def by_key(cls, opinions: Iterable[Opinion]) -> "list[_Bundle]":
+        bundles: dict[str, _Bundle] = {}
+        for key, counts, weight in opinions:
+            bundle = bundles.get(key)
+            if bundle is None:
+                bundle = bundles[key] = cls(key)
+            bundle.counters.append(counts)
+            bundle.weights.append(weight)
+        return list(bundles.values())
+
+    def worth_of(self, counts: RowCounts) -> int:
+        """What a pod is worth that this counter counts."""
+        return sum(weight for other, weight in zip(self.counters, self.weights, strict=True) if other is counts)
+
+    def by_domain(self, query: Query, table: NodeTable) -> tuple[Int64Column, Int64Column]:
+        """The domain of each row, and what the pods of each domain are worth; the last is that of no domain, and 0."""
+        if len(self.counters) <= _FEW:
+            ids, vocabulary = table.label(self.key)
+            return ids, self.worth(ids, len(vocabulary.ids) + 1)
+        memo = f"InterPodAffinity sums {id(self)}"
+        found: tuple[Int64Column, Int64Column] | None = query.memo.get(memo)
+        if found is None:
+            ids, vocabulary = table.label(self.key)
+            found = query.memo[memo] = ids, self._summed(ids, len(vocabulary.ids) + 1)
+        return found
+
+    def worth(self, ids: Int64Column, size: int) -> Int64Column:
+        """int64[size]: what the pods of each domain are worth."""
+        if len(self.counters) == 1:
+            counted = self.counters[0].per_domain(ids, size)
+            return counted if self.weights[0] == 1 else self.weights[0] * counted
+        if len(self.counters) <= _FEW:
+            total = np.zeros(size, dtype=np.int64)
+            for counts, weight in zip(self.counters, self.weights, strict=True):
+                total += weight * counts.per_domain(ids, size)
+            return total
+        return self._summed(ids, size)
+
+    def _summed(self, ids: Int64Column, size: int) -> Int64Column:
+        """The same in one go, without sums that each counter would keep: the terms of others may be thousands."""
+        counted = [counts.counted() for counts in self.counters]
+        rows = np.concatenate([rows for rows, _ in counted])
+        pods = np.concatenate([pods for _, pods in counted])
+        pods *= np.repeat(np.array(self.weights, dtype=np.int64), [len(rows) for rows, _ in counted])
+        inside = rows < len(ids)
+        sums = np.zeros(size + 1, dtype=np.int64)
+        np.add.at(sums, ids[rows[inside]], pods[inside])
+        return sums[:size]
+
+    def cancels_out(self, ids: Int64Column) -> bool:
+        """Whether pods are near something, where all that they are worth is 0."""
+        counted = (counts.counted()[0] for counts in self.counters)
+        return any((ids[rows[rows < len(ids)]] >= 0).any() for rows in counted)
+
+    def near(self, query: Query, table: NodeTable, rows: Rows) -> BoolColumn:
+        """bool[rows]: where one of the pods is near; of weights above 0."""
+        ids, sums = self.by_domain(query, table)
+        return np.asarray((sums > 0)[ids[rows]])
+
+    def is_near(self, query: Query, table: NodeTable, row: int) -> bool:
+        """Whether one of the pods is near the row."""
+        domains = table.domains(self.key)
+        domain = domains.ids.item(row)
+        if domain < 0:
+            return False
+        if len(self.counters) <= _FEW or domains.each_alone:
+            for counts in self.counters:  # noqa: SIM110 - for every node that changed; a generator takes twice as long
+                if _pods_near((self.key, counts), table, row):
+                    return True
+            return False
+        memo = f"InterPodAffinity near {id(self)}"  # by the numbers that `domains` has
+        sums: Int64Column | None = query.memo.get(memo)
+        if sums is None:
+            sums = query.memo[memo] = self._summed(domains.ids, domains.size + 1)
+        return sums.item(domain) > 0
+
+
+class _Others:
+    """What terms of placed pods mean to a pod that they select, for all pods that the same terms select."""
+
+    __slots__ = ("forbidden", "keys", "opined", "opinions", "preferences", "shunned")
+
+    def __init__(self, carried: Matched, worth: Callable[[CarriedTerm], int]) -> None:
+        forbidding = [term for term in carried if term.role is Role.FORBIDDEN]
+        self.forbidden = _Bundle.by_key((term.term.topology_key, term.rows, 1) for term in forbidding)
+        self.shunned = [term.rows for term in forbidding]
+        self.keys = {bundle.key for bundle in self.forbidden}
+        others = ((term, worth(term)) for term in carried if term.role is not Role.FORBIDDEN)
+        self.preferences = [(term.term.topology_key, term.rows, weight) for term, weight in others if weight]
+        self.opinions = _Bundle.by_key(self.preferences)
+        self.opined = [counts for _, counts, _ in self.preferences]
+
+
 class _Parties:
     """Whom the pod has to do with, by the pods' counts: compared by identity.
 
-    `forbidden` want to be away from it, `avoided` it must be away from, `wanted` meet all the terms of its required
-    affinity (None: it has none; its topology keys are `wanted_keys`), `opinions` have a say in the score. `shunned` are
-    the forbidden and the avoided, `keys` their topology keys.
+    `carried` are the terms of placed pods that select it. `forbidden` want to be away from it, `avoided` it must be
+    away from (`each_avoided` by term), `wanted` meet all the terms of its required affinity (None: it has none; its
+    topology keys are `wanted_keys`), `opinions` have a say in the score, by the counters of `opined`. `shunned` are the
+    forbidden and the avoided, `keys` their topology keys.
     """
 
-    __slots__ = ("avoided", "counters", "forbidden", "keys", "opinions", "shunned", "since", "wanted", "wanted_keys")
+    __slots__ = (
+        "avoided",
+        "carried",
+        "counters",
+        "each_avoided",
+        "forbidden",
+        "keys",
+        "opined",
+        "opinions",
+        "shunned",
+        "since",
+        "wanted",
+        "wanted_keys",
+    )
 
     def __init__(
         self,
         since: tuple[object, ...],
-        forbidden: list[Counted],
+        carried: Matched,
+        others: _Others,
+        heard: bool,
+        preferences: list[Opinion],
         avoided: list[Counted],
         wanted: RowCounts | None,
         wanted_keys: set[str],
-        opinions: list[Opinion],
     ) -> None:
-        self.wanted_keys = wanted_keys
-        self.since, self.forbidden, self.avoided = since, forbidden, avoided
-        self.wanted, self.opinions = wanted, opinions
-        self.keys = {key for key, _ in (*forbidden, *avoided)}
-        self.shunned = [counts for _, counts in (*forbidden, *avoided)]
-        self.counters = self.shunned + [counts for _, counts, _ in opinions] + ([] if wanted is None else [wanted])
+        """`heard`: the others have a say in the score, beside the pod's own `preferences`."""
+        self.since, self.carried = since, carried
+        self.wanted, self.wanted_keys, self.each_avoided = wanted, wanted_keys, avoided
+        self.forbidden = others.forbidden
+        self.avoided = _Bundle.by_key((key, counts, 1) for key, counts in avoided)
+        self.keys = {*others.keys, *(key for key, _ in avoided)}
+        self.shunned = others.shunned + [counts for _, counts in avoided]
+        said = others.preferences if heard else []
+        self.opinions = _Bundle.by_key(preferences + said) if preferences or not heard else others.opinions
+        self.opined = [counts for _, counts, _ in preferences] + (others.opined if heard else [])
+        self.counters = self.shunned + self.opined + ([] if wanted is None else [wanted])
 
     @property
     def dropped(self) -> bool:
@@ -340,29 +459,28 @@ class _Parties:
 
 
 class _Layout:
-    """What nodes have to be alike in for all opinions; None where a node lacks a label.
+    """What nodes have to be alike in for all opinions; None where a node lacks a label, or where that is too much.
 
-    That is the domain by each label, and where every node is a domain of its own the pods on it. `axis_of` has the
-    number of the axis for each opinion.
+    That is the domain by each label, and where every node is a domain of its own the pods on it. `of_axis` has the
+    bundle of each axis and, where it is by pods, their counter.
     """
 
-    __slots__ = ("axes", "axis_of", "parties", "since")
+    __slots__ = ("axes", "of_axis", "parties", "since")
 
     def __init__(self, parties: _Parties, since: int, table: NodeTable) -> None:
         self.parties, self.since = parties, since
         self.axes: list[Axis] | None = None
-        self.axis_of: list[int] = []
-        numbers: dict[Hashable, int] = {}
+        self.of_axis: list[tuple[_Bundle, RowCounts]] = []
         axes: list[Axis] = []
-        for key, counts, _ in parties.opinions:
-            domains = table.domains(key)
+        for bundle in parties.opinions:
+            domains = table.domains(bundle.key)
             if domains.nodes < len(table):
                 return
-            alone = domains.each_alone
-            number = numbers.setdefault(counts if alone else key, len(axes))
-            if number == len(axes):
-                axes.append(Axis(counts if alone else domains))
-            self.axis_of.append(number)
+            each = list(dict.fromkeys(bundle.counters)) if domains.each_alone else bundle.counters[:1]
+            if len(axes) + len(each) > _MOST_AXES:
+                return
+            axes += [Axis(counts if domains.each_alone else domains) for counts in each]
+            self.of_axis += [(bundle, counts) for counts in each]
         self.axes = axes
 
 
@@ -458,11 +576,12 @@ def _selects(pod: Pod, state: State) -> Callable[[PodTerm], bool]:
     )
 
 
-def _keys(pod: Pod, state: State) -> set[str]:
-    """The labels of nodes that the verdicts on the pod hang on."""
+def _keys(pod: Pod, state: State, node: str) -> set[str]:
+    """The labels of the node that verdicts on the pod depend on, those that it may just have lost included."""
     own = (*pod.pod_affinity.required, *pod.pod_anti_affinity.required)
     carried = (carried.term for carried in state.table.terms.matching(pod) if carried.role is Role.FORBIDDEN)
-    return {term.topology_key for term in (*own, *carried)}
+    there = (term for other in state.table.pods_on(node).values() for term in other.pod_anti_affinity.required)
+    return {term.topology_key for term in (*own, *carried, *there)}
 
 
 def _concerned_by_namespace(pod: Pod, namespace: object) -> bool:
@@ -471,12 +590,6 @@ def _concerned_by_namespace(pod: Pod, namespace: object) -> bool:
     return getattr(namespace, "name", pod.namespace) == pod.namespace or any(
         term.namespace_selector is not None for term in own
     )
-
-
-def _near(pods: Counted, table: NodeTable, rows: Rows) -> BoolColumn:
-    """bool[rows]: where one of the pods is near."""
-    ids, sums = _by_domain(table, *pods)
-    return np.asarray((sums > 0)[ids[rows]])
 
 
 def _labelled(table: NodeTable, key: str, rows: Rows) -> BoolColumn:
@@ -519,6 +632,22 @@ def _by_domain(table: NodeTable, key: str, counts: RowCounts) -> tuple[Int64Colu
 
 def _meeting(terms: tuple[PodTerm, ...], table: NodeTable) -> RowCounts:
     return table.counts.of(tuple(map(_match, terms)))
+
+
+def _preferences(pod: Pod, table: NodeTable) -> list[Opinion]:
+    """The pod's own; nobody is asked for where no node has the topology key."""
+    mine = ((pod.pod_affinity.preferred, 1), (pod.pod_anti_affinity.preferred, -1))
+    return [
+        (weighted.term.topology_key, _meeting((weighted.term,), table), sign * weighted.weight)
+        for preferred, sign in mine
+        for weighted in preferred
+        if table.is_label(weighted.term.topology_key)
+    ]
+
+
+def _near_something(term: PodTerm, table: NodeTable) -> RowCounts:
+    """The pods that the term is about; nobody is asked for where no node has its topology key."""
+    return _meeting((term,), table) if table.is_label(term.topology_key) else RowCounts(table)
 
 
 def _match(term: PodTerm) -> PodMatch:

@@ -11,7 +11,7 @@ from berth.engine.events import Change, Event
 from berth.engine.hints import fits_there
 from berth.engine.nominated import Nominated
 from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
-from berth.engine.ports import clash
+from berth.engine.ports import any_clash
 from berth.engine.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
 from berth.model import Pod
@@ -50,7 +50,7 @@ class NodePorts(Plugin):
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
         gone = change.old
-        if isinstance(gone, Pod) and not any(clash(p, q) for p in gone.host_ports for q in query.pod.host_ports):
+        if isinstance(gone, Pod) and not any_clash(gone.host_ports, query.pod.host_ports):
             return False
         return fits_there(self, query, state, change)
 

@@ -1,0 +1,147 @@
+"""How many of something one pod may have: the table of bounds, and which of them a pod exceeds.
+
+An API server accepts objects of 1.5 MiB: 40,000 labels, or 8,000 affinity terms, each of which costs time when the pod
+is read, placed or decided on. No real pod comes near these bounds. A pod beyond one is an invalid object like any
+other: a pending pod is told so, and a bound pod counts without the list that is too long (salvage.py).
+
+All lists are counted before the first of them is read, so that what is beyond a bound costs next to nothing. A bound
+pod may have any number of containers: their resources are in use, and have to count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from .fields import Body
+
+Step: TypeAlias = str | int
+
+MOST_CONTAINERS: Final = 1_000  # of either kind, in a pod that is not bound
+MOST_HOST_PORTS: Final = 10_000  # entries of spec.containers[].ports, all containers together
+MOST_MONITORS: Final = 50  # spec.volumes[].rbd.monitors
+MOST_NODE_TERMS: Final = 1_000  # of spec.affinity.nodeAffinity, required and preferred together
+MOST_POD_TERMS: Final = 32  # of podAffinity and of podAntiAffinity, required and preferred together
+MOST_NODE_VALUES: Final = 10_000  # keys, operators, values, ... of spec.affinity.nodeAffinity, at all depths together
+MOST_POD_VALUES: Final = 500  # the same of podAffinity, of podAntiAffinity and of topologySpreadConstraints, each
+MOST_TAINTS: Final = 1_000  # spec.taints of a node, each of which is compared with every toleration
+
+BOUNDS: Final[Mapping[tuple[str, str], int]] = {
+    ("metadata", "labels"): 1_000,
+    ("metadata", "ownerReferences"): 1_000,
+    ("spec", "nodeSelector"): 1_000,
+    ("spec", "resourceClaims"): 1_000,
+    ("spec", "schedulingGates"): 1_000,
+    ("spec", "tolerations"): 1_000,
+    ("spec", "topologySpreadConstraints"): 64,
+    ("spec", "volumes"): 1_000,
+    ("status", "conditions"): 1_000,
+}
+_SELECTING: Final = {
+    "nodeAffinity": (MOST_NODE_TERMS, MOST_NODE_VALUES),
+    "podAffinity": (MOST_POD_TERMS, MOST_POD_VALUES),
+    "podAntiAffinity": (MOST_POD_TERMS, MOST_POD_VALUES),
+}
+_LISTS: Final = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
+
+
+class Excess(NamedTuple):
+    """What is beyond a bound: where, and what is wrong there. `part` is where to cut for the pod to make sense."""
+
+    path: str
+    problem: str
+    part: tuple[Step, ...]
+
+
+def excesses(body: Body) -> Iterator[Excess]:
+    """Everything in a pod that is beyond a bound."""
+    for (section, name), most in BOUNDS.items():
+        held = body.get(section)
+        found = held.get(name) if isinstance(held, Mapping) else None
+        if found and _length(found) > most:
+            yield _too_many(f"{section}.{name}", _length(found), most, (section, name))
+    spec = body.get("spec")
+    if isinstance(spec, Mapping):
+        yield from _of_containers(spec)
+        if spec.get("volumes"):
+            yield from _of_volumes(spec["volumes"])
+        if spec.get("affinity"):
+            yield from _of_affinity(spec["affinity"])
+        where = ("spec", "topologySpreadConstraints")
+        constraints = spec.get("topologySpreadConstraints")
+        if constraints and _length(constraints) <= BOUNDS[where]:
+            yield from _of_values(".".join(where), constraints, MOST_POD_VALUES, where)
+
+
+def _of_containers(spec: Body) -> Iterator[Excess]:
+    """An init container's ports count where it is a sidecar; here they all do."""
+    ports = 0
+    for name in ("initContainers", "containers"):
+        containers = spec.get(name)
+        if not isinstance(containers, list | tuple):
+            continue
+        if len(containers) > MOST_CONTAINERS and not spec.get("nodeName"):
+            yield _too_many(f"spec.{name}", len(containers), MOST_CONTAINERS, ("spec", name))
+        for index, container in enumerate(containers):
+            held = container.get("ports") if isinstance(container, Mapping) else None
+            if held:
+                ports += _length(held)
+                if ports > MOST_HOST_PORTS:
+                    where = ("spec", name, index, "ports")
+                    yield _too_many(f"spec.{name}[{index}].ports", ports, MOST_HOST_PORTS, where)
+
+
+def _of_volumes(volumes: Any) -> Iterator[Excess]:
+    if not isinstance(volumes, list | tuple) or len(volumes) > BOUNDS["spec", "volumes"]:
+        return
+    for index, volume in enumerate(volumes):
+        disk = volume.get("rbd") if isinstance(volume, Mapping) else None
+        monitors = _length(disk.get("monitors")) if isinstance(disk, Mapping) else 0
+        if monitors > MOST_MONITORS:
+            path = f"spec.volumes[{index}].rbd.monitors"
+            yield _too_many(path, monitors, MOST_MONITORS, ("spec", "volumes", index))
+
+
+def _of_affinity(affinity: Any) -> Iterator[Excess]:
+    """Half of an affinity could mean more than all of it: where one list is too long, all of the kind goes."""
+    for kind, (most, most_values) in _SELECTING.items():
+        held = affinity.get(kind) if isinstance(affinity, Mapping) else None
+        if not isinstance(held, Mapping):
+            continue
+        path, part, terms = f"spec.affinity.{kind}", ("spec", "affinity", kind), 0
+        for name in _LISTS:
+            listed = held.get(name)
+            terms += _length(listed.get("nodeSelectorTerms") if isinstance(listed, Mapping) else listed)
+        if terms > most:
+            yield Excess(path, f"has {terms:,} terms, and a pod may have {most:,}", part)
+        else:
+            yield from _of_values(path, held, most_values, part)
+
+
+def _of_values(path: str, value: Any, most: int, part: tuple[Step, ...]) -> Iterator[Excess]:
+    if _has_more_values(value, most):
+        yield Excess(path, f"has more than {most:,} values, and a pod may have no more", part)
+
+
+def _too_many(path: str, found: int, most: int, part: tuple[Step, ...]) -> Excess:
+    return Excess(path, f"has {found:,} entries, and a pod may have {most:,}", part)
+
+
+def _length(value: Any) -> int:
+    """What is neither a list nor a map is for the readers to refuse."""
+    return len(value) if isinstance(value, list | tuple | Mapping) else 0
+
+
+def _has_more_values(value: Any, most: int) -> bool:
+    """Looks at no more of them than it takes to tell."""
+    pending, found = [value], 0
+    while pending:
+        here = pending.pop()
+        inner = here.values() if isinstance(here, dict | Mapping) else here if isinstance(here, list | tuple) else None
+        if inner is None:
+            found += 1
+        else:
+            pending.extend(inner)
+        if found + len(pending) > most:
+            return True
+    return False
