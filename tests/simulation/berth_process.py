@@ -48,6 +48,7 @@ class BerthProcess:
         self.extender = SimExtender(store, weather, lambda *said: self.overseer._check_landed(*said))
         options = Options(https_address="", seed=weather.random.getrandbits(32), standalone=True)
         self.runtime = self.process.run(lambda: Runtime(options, clock=self.clock, api=self.api, asker=self.extender))
+        self.runtime._scheduler._binder._limit = weather.bind_limit
         of_process[self.process] = Reservations(weather, trace.violate)
         self._loop = loop
         self._trace = trace

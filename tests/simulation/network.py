@@ -20,8 +20,10 @@ from berth.sim.encoding import list_metadata, metadata_only
 from berth.sim.errors import StatusError
 from berth.sim.loop import SeededLoop
 from berth.sim.operations import Call, Outcome, carry_out
+from berth.sim.resources import NODES, PODS
 from berth.sim.routes import Target, find_target
 from berth.sim.store import Store
+from simulation.listing import LIST_FAULTS, wrong_list
 from simulation.weather import Weather
 
 INJECTED = {
@@ -51,6 +53,11 @@ class Request:
     @property
     def is_bind(self) -> bool:
         return self.path.endswith("/binding")
+
+    @property
+    def is_list(self) -> bool:
+        """Only who lists says how many he wants."""
+        return self.method == "GET" and "limit" in self.query
 
     def answer_with(self, result: tuple[int, dict[str, Any]] | Exception) -> None:
         if self.answer.done():
@@ -116,6 +123,8 @@ class SimApi(Api):
         raw = b"" if body is None else orjson.dumps(body)
         request = Request(method, path, raw, content_type, accept, query or {}, self._loop.create_future())
         request.fault = self._weather.on_request(method, is_bind=request.is_bind)
+        if request.is_list:
+            request.fault = request.fault or self._weather.on_list(is_later_page="continue" in request.query)
         request.sent = self._loop.time()
         self.requests += 1
         self.under_way[request] = None
@@ -144,8 +153,10 @@ class SimApi(Api):
         return answer
 
     def _tell(self, request: Request) -> None:
-        """What is done to a request about one pod; for binds and deletes others say it."""
+        """What is done to a list, or to a request about one pod; for binds and deletes others say it."""
         parts = request.path.split("/")
+        if request.fault in LIST_FAULTS:
+            self._note(f"the list of {parts[-1]} is answered by {request.fault.removeprefix('list: ')}")
         fault = request.fault or ("the API server is away" if self._loop.time() < self._weather.outage_until else "")
         if fault and len(parts) >= 7 and parts[5] == "pods" and not request.is_bind and request.method != "DELETE":
             key = f"{parts[4]}/{parts[6]}"
@@ -195,15 +206,22 @@ class SimApi(Api):
             return 200, {}
         try:
             target = find_target(request.method, request.path, watching=False, store=self._store)
-            call = Call(target, request.query, request.raw, request.content_type)
-            outcome = carry_out(self._store, call)
+            query = self._weather.in_pages(request.query) if request.is_list else request.query
+            outcome = carry_out(self._store, Call(target, query, request.raw, request.content_type))
         except StatusError as error:
             return ApiError(error.code, error.reason, error.message, error.details)
         if request.is_bind:
             self._on_bind("landed", request)
         elif request.method == "DELETE" and outcome.body:
             self._on_delete("landed", request, outcome.body["metadata"].get("uid", ""))
-        return outcome.status, _body(target, outcome, request.accept)
+        body = _body(target, outcome, request.accept)
+        if request.fault in LIST_FAULTS:
+            return wrong_list(request.fault, body, self._list_of_another_kind(target))
+        return outcome.status, body
+
+    def _list_of_another_kind(self, target: Target) -> dict[str, Any]:
+        other = PODS if target.resource is NODES else NODES
+        return _body(Target(other, "list"), Outcome(200, page=self._store.list(other)), "")
 
 
 def _only_uid(options: object) -> str:
@@ -215,10 +233,9 @@ def _only_uid(options: object) -> str:
 def _body(target: Target, outcome: Outcome, accept: str) -> dict[str, Any]:
     if outcome.page is None:
         return outcome.body or {}
-    items = [metadata_only(item) for item in outcome.page.items] if "as=Partial" in accept else outcome.page.items
-    return {
-        "kind": target.resource.list_kind,
-        "apiVersion": target.resource.api_version,
-        "metadata": list_metadata(outcome.page),
-        "items": list(items),
-    }
+    head: dict[str, Any] = {"kind": target.resource.list_kind, "apiVersion": target.resource.api_version}
+    items = outcome.page.items
+    if "as=Partial" in accept:
+        head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+        items = [metadata_only(item) for item in items]
+    return {**head, "metadata": list_metadata(outcome.page), "items": list(items)}

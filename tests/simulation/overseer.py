@@ -67,6 +67,7 @@ class Overseer:
         self._intake = self._scheduler._intake
         self._cache: Cache = runtime._cache
         self._queue = runtime._queue
+        self._resources = {resource.kind: resource for resource in runtime.resources}
         self._touched: dict[str, None] = {}
         self._forgotten: set[str] = set()
         self._open: dict[str, str] = {}  # assumptions by UID: the node
@@ -74,6 +75,7 @@ class Overseer:
         self._acknowledged: set[str] = set()
         self._owed: dict[str, float] = {}  # binds that the watch has not shown: when the API server said yes
         self._under_way: set[str] = set()
+        self._sent: set[Request] = set()  # binds without an answer
         self._unsure: dict[str, str] = {}  # by UID: the key of a pod that may be bound, since a bind of it was sent
         self._not_before: dict[str, float] = {}
         self._lent: dict[str, set[Event]] = {}  # UIDs that wait for a permit: what has happened meanwhile
@@ -146,10 +148,20 @@ class Overseer:
 
     def _before_remove(self, kind: str, body: Body, *, told: bool = True) -> None:
         uid = body["metadata"]["uid"]
+        if uid in self.knowledge.objects.get(kind, {}) and self._is_there(kind, uid):
+            said = f"{kind} {object_key(body)} is taken for gone, and is there"
+            self._trace.violate("17 lists", said, object_key(body), uid)
         self.knowledge.remove(kind, body, told=told)
         self._trace.note(f"{self.name} hears that {kind} {object_key(body)} is gone", object_key(body), uid)
         if kind == "Pod":
             self._touch(uid)
+
+    def _is_there(self, kind: str, uid: str) -> bool:
+        """In the store, as one that is watched: finished pods are not."""
+        resource = self._resources[kind]
+        found = self._store.find(resource.group, resource.version, resource.plural)
+        bodies = [] if found is None else self._store.list(found, field_selector=resource.field_selector).items
+        return any(body["metadata"]["uid"] == uid for body in bodies)
 
     def _touch(self, uid: str) -> None:
         self._touched[uid] = None
@@ -351,6 +363,7 @@ class Overseer:
             self._check_landed(namespace, pod_name, node)
 
     def _check_sent(self, key: str, uid: str, node: str, request: Request) -> None:
+        self._check_limit(key, node, request)
         if not uid:
             return  # whom it binds shows when it lands
         if uid in self._acknowledged and self._exists(key, uid):
@@ -360,6 +373,15 @@ class Overseer:
         self._under_way.add(uid)
         self._unsure[uid] = key
         request.answer.add_done_callback(lambda _: self._under_way.discard(uid))
+
+    def _check_limit(self, key: str, node: str, request: Request) -> None:
+        """Invariant 18, whatever came before the bind: an extender, a permit, volumes."""
+        self._sent.add(request)
+        request.answer.add_done_callback(lambda _: self._sent.discard(request))
+        limit = self.runtime._scheduler._binder._limit
+        if len(self._sent) > limit:
+            said = f"{len(self._sent)} binds are under way with that of {key}, and there may be {limit}"
+            self._trace.violate("18 bind limit", said, key, node)
 
     def _exists(self, key: str, uid: str) -> bool:
         """A pod that was bound and is gone, which only a read has shown, is tried again until the watch says so."""

@@ -20,7 +20,7 @@ from berth.model import object_key
 from berth.sim.errors import StatusError
 from berth.sim.history import Watch
 from berth.sim.loop import SeededLoop
-from berth.sim.store import Page, Store
+from berth.sim.store import Object, Page, Store
 from simulation.weather import Weather
 
 HandOver = Callable[[str, str | None, Mapping[str, Any]], None]
@@ -94,9 +94,19 @@ class Watcher:
         page = self._page()
         self._lists += 1
         self.first_version = self.first_version or int(page.resource_version)
-        for body in page.items:
+        for body in self._shown(page):
             self._put(None, body)
         return page.resource_version
+
+    def _shown(self, page: Page) -> list[Object]:
+        """kopf takes whatever is on a list for the whole of it, and removes nothing for what is not."""
+        if self._weather.happens("watch begins with an empty list"):
+            self._tell_of_watch("begins with an empty list")
+            return []
+        if self._weather.happens("watch begins with half a list"):
+            self._tell_of_watch("begins with half a list")
+            return page.items[::2]
+        return page.items
 
     def _page(self) -> Page:
         resource = self._store.find(*self._find)

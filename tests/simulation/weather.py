@@ -7,7 +7,10 @@ by chance, and then gets a rate.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from random import Random
+
+from simulation.listing import LATER_PAGE_FAULTS, LIST_FAULTS, WHOLE_LIST_FAULTS
 
 REQUEST_FAULTS = (
     "answer 409",
@@ -30,7 +33,12 @@ STAGE_FAULTS = (
     "pre-bind fails",
     "pre-bind slow",
 )
+WATCH_LIST_FAULTS = ("watch begins with half a list", "watch begins with an empty list")
 RATES = (0.01, 0.04, 0.15)
+LIST_RATES = (0.05, 0.2)
+LIST_LIKELIHOOD = 0.35  # there are a dozen ways in which a list fails
+BIND_LIMITS = (1, 3, 64)
+PAGES = (0, 0, 4, 12)  # objects in a page, 0 for as many as are wanted
 STAGE_RATES = (0.05, 0.15, 0.4)
 WATCH_RATES = {"watch cut": 0.8, "watch 410": 0.5, "relist from the past": 0.6}
 LIKELIHOOD = 0.55  # of a kind of fault to be there at all
@@ -52,6 +60,14 @@ class Weather:
         self.rates |= {
             kind: self.random.choice(STAGE_RATES) for kind in STAGE_FAULTS if self.random.random() < LIKELIHOOD
         }
+        self.rates |= {
+            kind: self.random.choice(LIST_RATES)
+            for kind in (*LIST_FAULTS, *WATCH_LIST_FAULTS)
+            if self.random.random() < LIST_LIKELIHOOD
+        }
+        self._page = self.random.choice(PAGES)
+        self.bind_limit = self.random.choice(BIND_LIMITS)
+        """How many binds may be under way at once. Rarely more than ten pods wait here, so it is lower than shipped."""
         self.rates["permit waits"] = 0.4
         self._latency_seconds = self.random.choice((0.002, 0.02, 0.2))
 
@@ -75,6 +91,15 @@ class Weather:
                     self.counts["slow bind"] += 1
                 return kind
         return ""
+
+    def on_list(self, *, is_later_page: bool) -> str:
+        """How a list, or a later page of one, is answered wrongly; "" where it is not."""
+        kinds = LATER_PAGE_FAULTS if is_later_page else WHOLE_LIST_FAULTS
+        return next((kind for kind in kinds if self.happens(kind)), "")
+
+    def in_pages(self, query: Mapping[str, str]) -> Mapping[str, str]:
+        """A server may give less than is asked for at once."""
+        return {**query, "limit": str(self._page)} if self._page and not self.calm else query
 
     def latency_seconds(self) -> float:
         return self.random.uniform(0.0005, self._latency_seconds)
