@@ -1,27 +1,43 @@
-"""One Berth: the shipped Runtime, told by watchers instead of kopf, in a process that can be paused and killed."""
+"""One Berth: the shipped Runtime, told by watchers instead of kopf, in a process that can be paused, cut off and killed.
+
+Where it is one of several replicas, an elector keeps its record among them (`electing`).
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from random import Random
 from typing import Any
 
+from berth.cluster import peering
+from berth.cluster.lead import Lead
+from berth.cluster.listing import Resource
 from berth.runtime import RESOURCES, Options, Runtime
 from berth.sim.loop import Process, SeededLoop
 from berth.sim.virtual_clock import VirtualClock
+from simulation import electing
+from simulation.electing import SimElector
 from simulation.extender import SimExtender
 from simulation.knowledge import Parser
-from simulation.network import SimApi
+from simulation.network import Link, Request, SimApi
 from simulation.overseer import Overseer
 from simulation.recording import RecordingStore
 from simulation.trace import Trace
 from simulation.usher import Reservations, of_process
-from simulation.watcher import Watcher
+from simulation.watcher import HandOver, Watcher
 from simulation.weather import Weather
 
 
+LIFETIME_SECONDS = 10
+PEERINGS = Resource(peering.KIND, peering.GROUP, peering.VERSION, peering.PLURAL, namespaced=False)
+
+
 class BerthProcess:
-    """`bound` is shared by all that ever ran: who bound which UID, in which version of the store."""
+    """`bound` is shared by all that ever ran: who bound which UID, in which version of the store.
+
+    `has_peers`: it is one of several replicas. `on_landed(process, request)`: something of it reaches the server.
+    """
 
     def __init__(
         self,
@@ -32,21 +48,33 @@ class BerthProcess:
         trace: Trace,
         parse: Parser,
         bound: dict[str, tuple[str, int]],
+        *,
+        has_peers: bool = False,
+        on_landed: Callable[[BerthProcess, Request], None] = lambda *_: None,
     ) -> None:
         self.name = f"berth-{number}"
+        self.has_jumped = False  # its time of day is not that of the others
         self.process = Process(loop, self.name)
         self.clock = VirtualClock(loop)
+        self.link = Link(loop.time)
         self.api = SimApi(
             loop,
             store,
             weather,
-            lambda *said: self.overseer.on_bind(*said),
-            lambda *said: self.overseer.pushing.on_delete(*said),
-            lambda *said: self.overseer.on_answer(*said),
-            trace.note,
+            self.link,
+            on_bind=lambda *said: self.overseer.on_bind(*said),
+            on_delete=lambda *said: self.overseer.pushing.on_delete(*said),
+            on_answer=lambda *said: self.overseer.on_answer(*said),
+            on_landed=lambda request: on_landed(self, request),
+            note=trace.note,
         )
         self.extender = SimExtender(store, weather, lambda *said: self.overseer._check_landed(*said))
-        options = Options(https_address="", seed=weather.random.getrandbits(32), standalone=True)
+        options = Options(
+            https_address="",
+            seed=weather.random.getrandbits(32),
+            standalone=not has_peers,
+            peering_lifetime_seconds=LIFETIME_SECONDS,
+        )
         self.runtime = self.process.run(lambda: Runtime(options, clock=self.clock, api=self.api, asker=self.extender))
         self.runtime._scheduler._binder._limit = weather.bind_limit
         of_process[self.process] = Reservations(weather, trace.violate)
@@ -54,7 +82,10 @@ class BerthProcess:
         self._trace = trace
         self._weather = weather
         self._store = store
+        self._on_landed = on_landed
         self.watchers = self._make_watchers()
+        self.elector = None if self.runtime.lead is None else self._make_elector(self.runtime.lead)
+        self._electing: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._first_version = 0
         self._heard = (0, "")  # the greatest version, and of which kind
@@ -74,6 +105,42 @@ class BerthProcess:
     def is_alive(self) -> bool:
         return self.process.is_alive
 
+    @property
+    def leads(self) -> bool:
+        return self.runtime.lead is None or self.runtime.lead.is_leading
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its fence is, as it finds it by its own clock when it next asks."""
+        lead = self.runtime.lead
+        return self.is_alive and (lead is None or lead.is_open)
+
+    def _make_elector(self, lead: Lead) -> SimElector:
+        """With connections of its own, over the same wire."""
+        api = SimApi(
+            self._loop,
+            self._store,
+            self._weather,
+            self.link,
+            on_landed=lambda request: self._on_landed(self, request),
+        )
+        random = Random(f"elector/{self._weather.random.random()}")
+        elector = SimElector(self._loop, lead, api, self.clock, random, self._watch_peering)
+        electing.of_process[self.process] = elector
+        return elector
+
+    def _watch_peering(self, hand_over: HandOver) -> Watcher:
+        return Watcher(
+            self._loop,
+            self._store,
+            self._weather,
+            PEERINGS,
+            hand_over,
+            self.link,
+            self._trace.note,
+            is_reliable=True,
+        )
+
     def start(self) -> None:
         self._trace.note(f"{self.name} starts")
         self.process.start(self._run())
@@ -81,12 +148,25 @@ class BerthProcess:
     async def _run(self) -> None:
         await self.runtime.start()
         self._watch()
+        if self.elector is not None:
+            self._electing = self.process.start(self.elector.run(), f"{self.name}-elector")
 
     def _make_watchers(self) -> dict[str, Watcher]:
-        return {
-            resource.kind: Watcher(self._loop, self._store, self._weather, resource, self._hand_over, self._trace.note)
+        made = {
+            resource.kind: Watcher(
+                self._loop,
+                self._store,
+                self._weather,
+                resource,
+                self._hand_over,
+                self.link,
+                self._trace.note,
+            )
             for resource in RESOURCES
         }
+        if self.runtime.lead is not None:
+            made[peering.KIND] = self._watch_peering(lambda _, type_, body: self.runtime.on_peering(type_, body))
+        return made
 
     def _watch(self) -> None:
         self._tasks = [
@@ -120,19 +200,41 @@ class BerthProcess:
         self._trace.note(f"{self.name} hears nothing of {kind}s for {seconds:g} s")
         self.watchers[kind].deafen(seconds)
 
+    def cut_off(self, seconds: float) -> None:
+        """Nothing comes through between it and the API server; what is under way either way still arrives."""
+        self._trace.note(f"{self.name} is cut off from the API server for {seconds:g} s")
+        self.link.cut(seconds)
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        for watcher in self.watchers.values():
+            watcher.close()
+        if self.elector is not None and self.elector.watcher is not None:
+            self.elector.watcher.close()
+
+    def jump(self, seconds: float) -> None:
+        """Its time of day is set."""
+        self._trace.note(f"the clock of {self.name} jumps by {seconds:g} s")
+        self.has_jumped = True
+        self.clock.jump(seconds)
+
     def kill(self) -> None:
         """At whichever await it is."""
         self._trace.note(f"{self.name} is killed")
         self.process.kill()
-        for watcher in self.watchers.values():
-            watcher.close()
+        self._hang_up()
 
     async def stop(self) -> None:
         """As at SIGTERM."""
         self._trace.note(f"{self.name} stops")
         await self.runtime.stop_scheduling()
+        await self.runtime.step_down()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.elector is not None and self._electing is not None:
+            self.elector.stop()
+            await asyncio.wait([self._electing], timeout=electing.STOP_SECONDS)
+            self._electing.cancel()
         await self.runtime.stop()
         self._trace.note(f"{self.name} has stopped")

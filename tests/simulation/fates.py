@@ -30,7 +30,7 @@ class Course(Scenario):
     """`fates` is what became of each pod, `meant` what had to."""
 
     def __init__(self, seed: int, *, hints: bool) -> None:
-        super().__init__(seed, hints=hints)
+        super().__init__(seed, hints=hints, replicas=1)
         self.fates: dict[str, str] = {}
         self.meant: dict[str, str] = {}
         self._plan: list[tuple[float, int, Act]] = []

@@ -36,6 +36,10 @@ LOST = ("timeout, not done", "timeout, done")
 NOT_DONE = ("cut before", "timeout, not done", *INJECTED)
 
 
+def _nothing(*_: object) -> None:
+    """Nobody is told."""
+
+
 @dataclass(eq=False)
 class Request:
     """One request on its way."""
@@ -49,6 +53,8 @@ class Request:
     answer: asyncio.Future[tuple[int, dict[str, Any]]]
     fault: str = ""
     sent: float = 0.0
+    delivery_seconds: float | None = None
+    """What is sent behind a fence is delivered within so long or not at all: the connection is given up then."""
 
     @property
     def is_bind(self) -> bool:
@@ -68,11 +74,30 @@ class Request:
             self.answer.set_result(result)
 
 
+class Link:
+    """The way of one process to the API server and back; while it is cut, nothing gets through."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._cut_until = 0.0
+
+    @property
+    def is_cut(self) -> bool:
+        return self._now() < self._cut_until
+
+    def cut(self, seconds: float) -> None:
+        self._cut_until = self._now() + seconds
+
+    def join(self) -> None:
+        self._cut_until = 0.0
+
+
 class SimApi(Api):
     """Implements what Berth uses of `berth.cluster.api.Api`.
 
     `on_bind(moment, request)` and `on_delete(moment, request, uid of the pod)` are told when it is "sent" and when it
-    has "landed", and `on_answer(request, error)` of every answer that has arrived.
+    has "landed", and `on_answer(request, error)` of every answer that has arrived; `on_landed(request)` of everything
+    that is about to be carried out.
     """
 
     def __init__(
@@ -80,17 +105,22 @@ class SimApi(Api):
         loop: SeededLoop,
         store: Store,
         weather: Weather,
-        on_bind: Callable[[str, Request], None],
-        on_delete: Callable[[str, Request, str], None],
-        on_answer: Callable[[Request, ApiError | None], None],
-        note: Callable[..., None] = lambda *_: None,
+        link: Link,
+        *,
+        on_bind: Callable[[str, Request], None] = _nothing,
+        on_delete: Callable[[str, Request, str], None] = _nothing,
+        on_answer: Callable[[Request, ApiError | None], None] = _nothing,
+        on_landed: Callable[[Request], None] = _nothing,
+        note: Callable[..., None] = _nothing,
     ) -> None:
         self._loop = loop
         self._store = store
         self._weather = weather
+        self._link = link
         self._on_bind = on_bind
         self._on_delete = on_delete
         self._on_answer = on_answer
+        self._on_landed = on_landed
         self._note = note
         self._reachable = True
         self._answered_seconds = None
@@ -122,6 +152,7 @@ class SimApi(Api):
             timeout_seconds = min(timeout_seconds, self.fence.request_seconds)
         raw = b"" if body is None else orjson.dumps(body)
         request = Request(method, path, raw, content_type, accept, query or {}, self._loop.create_future())
+        request.delivery_seconds = timeout_seconds if fenced and self.fence is not None else None
         request.fault = self._weather.on_request(method, is_bind=request.is_bind)
         if request.is_list:
             request.fault = request.fault or self._weather.on_list(is_later_page="continue" in request.query)
@@ -165,6 +196,9 @@ class SimApi(Api):
     def _send(self, request: Request) -> None:
         weather = self._weather
         seconds = weather.latency_seconds()
+        if self._link.is_cut:
+            weather.counts["request in a cut"] += 1
+            return
         if self._loop.time() < weather.outage_until:
             weather.counts["request in an outage"] += 1
             self._loop.call_outside(seconds, request.answer_with, Unreachable("the API server is away"))
@@ -176,6 +210,8 @@ class SimApi(Api):
     def _arrive(self, request: Request) -> None:
         """The request has reached the server."""
         fault = request.fault
+        if request.delivery_seconds is not None and self._loop.time() - request.sent > request.delivery_seconds:
+            return
         if fault in INJECTED:
             self._reply(request, self._injected(fault))
             return
@@ -207,6 +243,7 @@ class SimApi(Api):
         try:
             target = find_target(request.method, request.path, watching=False, store=self._store)
             query = self._weather.in_pages(request.query) if request.is_list else request.query
+            self._on_landed(request)
             outcome = carry_out(self._store, Call(target, query, request.raw, request.content_type))
         except StatusError as error:
             return ApiError(error.code, error.reason, error.message, error.details)

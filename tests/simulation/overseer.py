@@ -68,6 +68,7 @@ class Overseer:
         self._cache: Cache = runtime._cache
         self._queue = runtime._queue
         self._resources = {resource.kind: resource for resource in runtime.resources}
+        self._lead_version = 0  # of the store, when it last began to lead
         self._touched: dict[str, None] = {}
         self._forgotten: set[str] = set()
         self._open: dict[str, str] = {}  # assumptions by UID: the node
@@ -111,6 +112,8 @@ class Overseer:
         _around(queue, "retry", self._before_retry)
         _around(cache, "nominate", _nothing, self._after_nominate)
         _around(cache, "nomination_written", self._before_nomination_written)
+        _around(cache, "take_back_nominations", self.knowledge.nominations.clear)
+        _around(self._scheduler, "take_over", self._before_take_over)
         _around(runtime_usage(self.runtime), "decided", self._before_decided)
 
     # --- what it is told ---------------------------------------------------------------------------------------------
@@ -253,11 +256,22 @@ class Overseer:
         self.knowledge.assumed.pop(uid, None)
         self._touch(uid)
 
+    @property
+    def leads(self) -> bool:
+        return self.runtime.lead is None or self.runtime.lead.is_leading
+
+    def _before_take_over(self) -> None:
+        """From now on it decides: whatever other replicas have bound, it has been shown."""
+        self._trace.note(f"{self.name} leads")
+        self._lead_version = self._store.revision
+
     def _after_nominate(self, number: int | None, uid: str, node_name: str) -> None:
         body = self.knowledge.pod(uid)
         if number is not None and body is not None:
             self._trace.note(f"{self.name} nominates {object_key(body)} to {node_name or 'no node'}", uid, node_name)
-            self.knowledge.nominations[uid] = Nomination(number, node_name)
+            if self.leads:  # a standby decides nothing: what the cluster says goes on to hold
+                self.knowledge.nominations[uid] = Nomination(number, node_name)
+            self._touch(uid)
 
     def _before_nomination_written(self, uid: str, number: int, version: str) -> None:
         ours = self.knowledge.nominations.get(uid)
@@ -433,7 +447,7 @@ class Overseer:
 
     def _could_know(self, uid: str) -> bool:
         who, version = self._bound.get(uid, ("", 0))
-        return who == self.name or (who != "" and version <= self._first_version())
+        return who == self.name or (who != "" and version <= max(self._first_version(), self._lead_version))
 
     # --- after every step --------------------------------------------------------------------------------------------
 

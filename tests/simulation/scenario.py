@@ -10,6 +10,7 @@ end        it is stopped in order, and leaves no task behind
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,22 +22,29 @@ from typing import Any
 from unittest import mock
 
 from berth import model, runtime
+from berth.cluster import peering
 from berth.engine.registry import OWN_PLUGINS
 from berth.scheduler import cache as cache_module
 from berth.sim.loop import SeededLoop, Stuck
 from berth.sim.virtual_clock import VirtualClock
 from simulation import endings
 from simulation.actors import Actors
-from simulation.berth_process import BerthProcess
+from simulation.berth_process import LIFETIME_SECONDS, BerthProcess
+from simulation.electing import kopf_on_virtual_time
 from simulation.knowledge import Parser
 from simulation.recording import RecordingStore
+from simulation.seats import Seats
 from simulation.trace import Trace, Violation
 from simulation.usher import Usher, of_process
 from simulation.watcher import LATE_SECONDS
 from simulation.weather import Weather
 
+REPLICAS_EVERY = 4  # seeds: of these, one has several replicas
 STORM_SECONDS = (30.0, 100.0)
+REPLICA_STORM_SECONDS = (60.0, 120.0)
 TROUBLE_SECONDS = 20.0  # on average, between two that hit Berth as a whole
+REPLICA_TROUBLE_SECONDS = 12.0
+LEADER_SECONDS = 240.0  # until one of several replicas leads, once faults have stopped: a watch may say nothing for long
 INFORMED_SECONDS = 600.0  # until the regular comparison has found what was never told
 CALM_SECONDS = 100.0  # until everything that fits is bound; less than the flush, which would hide a pod that was lost
 LOOK_SECONDS = 10.0
@@ -67,7 +75,10 @@ class Result:
 class Scenario:
     """Everything of one run."""
 
-    def __init__(self, seed: int, show: Callable[[str], None] | None = None, *, hints: bool = True) -> None:
+    def __init__(
+        self, seed: int, show: Callable[[str], None] | None = None, *, hints: bool = True, replicas: int | None = None
+    ) -> None:
+        """`replicas`: how many run side by side; None: as the seed has it."""
         self.seed = seed
         self._hints = hints
         self.loop = SeededLoop(seed)
@@ -80,20 +91,27 @@ class Scenario:
         self.counts: Counter[str] = Counter()
         self._parse = Parser()
         self._bound: dict[str, tuple[str, int]] = {}
-        self.berths: list[BerthProcess] = []
+        self.berths: list[BerthProcess] = []  # all that ever ran
+        self.replicas: list[BerthProcess] = []  # those that run
+        self._count = replicas or (self.random.choice((2, 3)) if seed % REPLICAS_EVERY == 0 else 1)
+        self._seats = Seats(self.loop.time, self.trace, lambda: self.replicas)
         self._is_over = False
 
     @property
     def berth(self) -> BerthProcess:
-        return self.berths[-1]
+        """The one that leads, or else the one that has run for longest."""
+        return next((berth for berth in self.replicas if berth.leads), self.replicas[0])
 
     def _under_way(self) -> list[str]:
-        paths = [request.path.split("/") for request in self.berth.api.under_way if request.is_bind]
-        return [f"{path[4]}/{path[6]}" for path in paths] if self.berths else []
+        requests = [request for berth in self.replicas for request in berth.api.under_way if request.is_bind]
+        return [f"{path[4]}/{path[6]}" for path in (request.path.split("/") for request in requests)]
 
     def _held(self) -> set[str]:
-        assumed = self.berth.runtime._cache.assumed() if self.berths else {}
-        return {assumption.node_name for assumption in assumed.values()}
+        return {
+            assumption.node_name
+            for berth in self.replicas
+            for assumption in berth.runtime._cache.assumed().values()
+        }
 
     # --- the run -----------------------------------------------------------------------------------------------------
 
@@ -102,7 +120,7 @@ class Scenario:
         self.loop.on_step = self._after_step
         self.loop.set_exception_handler(self._on_exception)
         result = Result(self.seed)
-        with _quiet_machine(self._on_log, self._parse):
+        with _quiet_machine(self._on_log, self._parse, self.seed), kopf_on_virtual_time():
             try:
                 self.loop.run_until_complete(self._play())
             except Violation as violation:
@@ -121,42 +139,71 @@ class Scenario:
 
     async def _play(self) -> None:
         self.actors.furnish()
-        self._start_berth()
+        self._start_berths()
         await self._storm()
         await self._calm()
         await self._emptiness()
         await self._end()
 
+    def _start_berths(self) -> None:
+        if self._count > 1:
+            kind = self.store.find(peering.GROUP, peering.VERSION, peering.PLURAL)
+            assert kind is not None
+            self.store.create(kind, {"metadata": {"name": "berth"}})
+        for _ in range(self._count):
+            self._start_berth()
+
     def _start_berth(self) -> None:
         berth = BerthProcess(
-            len(self.berths), self.loop, self.store, self.weather, self.trace, self._parse, self._bound
+            len(self.berths),
+            self.loop,
+            self.store,
+            self.weather,
+            self.trace,
+            self._parse,
+            self._bound,
+            has_peers=self._count > 1,
+            on_landed=self._seats.on_landed,
         )
         if not self._hints:
             berth.runtime._queue.hints = None
         self.berths.append(berth)
+        self.replicas.append(berth)
         berth.start()
+
+    def _end_berth(self, berth: BerthProcess) -> None:
+        berth.kill()
+        self.replicas.remove(berth)
 
     # --- storm -------------------------------------------------------------------------------------------------------
 
     async def _storm(self) -> None:
-        end = self.loop.time() + self.random.uniform(*STORM_SECONDS)
+        is_alone = self._count == 1
+        end = self.loop.time() + self.random.uniform(*(STORM_SECONDS if is_alone else REPLICA_STORM_SECONDS))
+        pause_seconds = TROUBLE_SECONDS if is_alone else REPLICA_TROUBLE_SECONDS
         pace = self.random.choice((0.15, 0.4, 0.8))
         troubles = [trouble for trouble in self._troubles() if self.random.random() < 0.5]
         keeping = asyncio.ensure_future(self._keep_nodes())
-        trouble = self.loop.time() + self.random.expovariate(1.0 / TROUBLE_SECONDS)
+        trouble = self.loop.time() + self.random.expovariate(1.0 / pause_seconds)
         while self.loop.time() < end:
             await asyncio.sleep(self.random.expovariate(1.0 / pace))
             self.actors.act()
             if troubles and self.loop.time() >= trouble:
                 await self.random.choice(troubles)()
-                trouble = self.loop.time() + self.random.expovariate(1.0 / TROUBLE_SECONDS)
+                trouble = self.loop.time() + self.random.expovariate(1.0 / pause_seconds)
             if self.random.random() < LOOKS:
-                self.berth.overseer.check_columns()
+                for berth in self.replicas:
+                    berth.overseer.check_columns()
                 self.berth.overseer.check_parked()
         keeping.cancel()
 
     def _troubles(self) -> list[Callable[[], Any]]:
-        return [self._kill, self._restart, self._freeze, self._outage, self._jump, self._watch_again, self._deafen]
+        troubles = [self._kill, self._restart, self._freeze, self._outage, self._jump, self._watch_again, self._deafen]
+        return troubles if self._count == 1 else [*troubles, self._cut_off, self._freeze_leader]
+
+    def _choose(self) -> BerthProcess:
+        """One of the replicas, and rather the one that leads."""
+        return self.berth if self.random.random() < 0.5 else self.random.choice(self.replicas)
 
     async def _keep_nodes(self) -> None:
         while True:
@@ -165,32 +212,48 @@ class Scenario:
 
     async def _kill(self) -> None:
         self.counts["kill"] += 1
-        self.berth.kill()
+        berth = self._choose()
+        berth.kill()
         await asyncio.sleep(self.random.choice((0.0, 0.01, 3.0)))
+        self.replicas.remove(berth)
         self._start_berth()
 
     async def _restart(self) -> None:
         self.counts["restart"] += 1
-        berth = self.berth
+        berth = self._choose()
+        if self._count > 1 and berth.process.is_paused:
+            self._thaw(berth)
+        await self._stop(berth)
+        self._end_berth(berth)
+        self._start_berth()
+
+    async def _stop(self, berth: BerthProcess) -> None:
         stopping = berth.process.start(berth.stop())
         await asyncio.wait([stopping], timeout=90.0)
         if not stopping.done():
             self.trace.violate("10 liveness", "a stop takes longer than 90 s")
-        berth.process.kill()
-        self._start_berth()
 
     async def _freeze(self) -> None:
+        self._freeze_for(self._choose(), self.random.choice((0.5, 5.0, 20.0)))
+
+    async def _freeze_leader(self) -> None:
+        """For longer than its record lives."""
+        self._freeze_for(self.berth, 2.5 * LIFETIME_SECONDS)
+
+    def _freeze_for(self, berth: BerthProcess, seconds: float) -> None:
         self.counts["freeze"] += 1
-        berth = self.berth
         self.trace.note(f"{berth.name} is paused")
         berth.process.pause()
-        seconds = self.random.choice((0.5, 5.0, 20.0))
         self.loop.call_outside(seconds, self._thaw, berth)
 
     def _thaw(self, berth: BerthProcess) -> None:
         if berth.process.is_paused:
             self.trace.note(f"{berth.name} goes on")
             berth.process.resume()
+
+    async def _cut_off(self) -> None:
+        self.counts["cut off"] += 1
+        self._choose().cut_off(self.random.choice((2.0, 8.0, 25.0)))
 
     async def _outage(self) -> None:
         self.counts["outage"] += 1
@@ -200,18 +263,19 @@ class Scenario:
 
     async def _jump(self) -> None:
         self.counts["clock jump"] += 1
-        seconds = self.random.choice((-3600.0, -5.0, 5.0, 3600.0))
-        self.trace.note(f"the clock of {self.berth.name} jumps by {seconds:g} s")
-        self.berth.clock.jump(seconds)
+        self._choose().jump(self.random.choice((-3600.0, -5.0, 5.0, 3600.0)))
 
     async def _watch_again(self) -> None:
         self.counts["watching restarts"] += 1
-        if not self.berth.process.is_paused:
-            self.berth.watch_again()
+        berth = self._choose()
+        if not berth.process.is_paused:
+            berth.watch_again()
 
     async def _deafen(self) -> None:
         self.counts["watch falls silent"] += 1
-        self.berth.deafen(self.random.choice(("Pod", "Pod", "Node")), self.random.choice((5.0, 20.0, 60.0, 150.0)))
+        self._choose().deafen(
+            self.random.choice(("Pod", "Pod", "Node")), self.random.choice((5.0, 20.0, 60.0, 150.0))
+        )
 
     # --- calm --------------------------------------------------------------------------------------------------------
 
@@ -219,10 +283,15 @@ class Scenario:
         self.trace.note("--- calm")
         self.weather.calm = True
         self.weather.outage_until = 0.0
-        self._thaw(self.berth)
+        for berth in self.replicas:
+            self._thaw(berth)
+            berth.link.join()
         keeping = asyncio.ensure_future(self._keep_nodes())
+        if self._count > 1:
+            await self._be_led()
         await self._be_informed()
-        overseer = self.berth.overseer
+        leader = self.berth
+        overseer = leader.overseer
         await asyncio.sleep(CALM_SECONDS)
         endings.check_settled(self.store, overseer, self.trace, flushed=False)
         pushers = endings.pushers(self.store, overseer)
@@ -231,19 +300,32 @@ class Scenario:
             await asyncio.sleep(FLUSH_SECONDS)
             endings.check_pushers(pushers, endings.pushers(self.store, overseer), self.trace)
             endings.check_settled(self.store, overseer, self.trace)
-        before = endings.Turning.of(self.berth)
+        before = {berth: endings.Turning.of(berth) for berth in self.replicas}
         await asyncio.sleep(WATCH_SECONDS)
-        endings.check_rest(before, self.berth, self.trace)
-        self.berth.overseer.check_columns()
-        self.berth.overseer.check_parked()
+        for berth in self.replicas:
+            endings.check_rest(before[berth], berth, self.trace)
+            berth.overseer.check_columns()
+        overseer.check_parked()
+        if not leader.is_open:
+            self.trace.violate("20 seats", f"{leader.name} leads no more, and nothing has happened to it")
         self._raise()
         keeping.cancel()
+
+    async def _be_led(self) -> None:
+        """Soon after the last fault one of the replicas leads."""
+        end = self.loop.time() + LEADER_SECONDS
+        while not any(berth.is_open for berth in self.replicas):
+            await asyncio.sleep(1.0)
+            if self.loop.time() >= end:
+                self.trace.violate("10 liveness", f"{LEADER_SECONDS:.0f} s after the last fault nobody leads")
+            self._raise()
+        self.trace.note(f"{self.berth.name} leads in calm weather")
 
     async def _be_informed(self) -> None:
         """What was late arrives, and what was dropped for good is found by the comparison alone."""
         began = self.loop.time()
         await asyncio.sleep(LATE_SECONDS[1])
-        while not endings.is_informed(self.store, self.berth.overseer):
+        while not all(endings.is_informed(self.store, berth.overseer) for berth in self.replicas):
             await asyncio.sleep(LOOK_SECONDS)
             passed = self.loop.time() - began
             self.berth.overseer.check_parked()
@@ -257,25 +339,26 @@ class Scenario:
         self.trace.note("--- every pod goes")
         self.actors.clear()
         await asyncio.sleep(EMPTY_SECONDS)
-        endings.check_empty(self.berth, self.trace)
+        for berth in self.replicas:
+            endings.check_empty(berth, self.trace)
         self._raise()
 
     async def _end(self) -> None:
-        berth = self.berth
-        stopping = berth.process.start(berth.stop())
-        await asyncio.wait([stopping], timeout=90.0)
-        if not stopping.done():
-            self.trace.violate("10 liveness", "a stop takes longer than 90 s")
-        endings.check_tasks(berth, self.trace)
-        self._raise()
+        for berth in self.replicas:
+            await self._stop(berth)
+            endings.check_tasks(berth, self.trace)
+            self._raise()
 
     # --- after every step --------------------------------------------------------------------------------------------
 
     def _after_step(self) -> None:
         if self._is_over:
             return
-        if self.berths and self.berth.is_alive:
-            self.berth.overseer.check_step()
+        for berth in self.replicas:
+            if berth.is_alive:
+                berth.overseer.check_step()
+        if self._count > 1:
+            self._seats.check_step()
         self._raise()
         if self.loop.steps > MOST_STEPS:
             raise Violation("10 liveness", f"{MOST_STEPS} steps, and no end")
@@ -324,11 +407,16 @@ class _Teller(logging.Handler):
 
 
 @contextmanager
-def _quiet_machine(on_error: Callable[[logging.LogRecord], None], parse: Parser) -> Iterator[None]:
-    """While a run goes on: Berth leaves the collector alone, and what it logs as an error is told to `on_error`.
+def _quiet_machine(
+    on_error: Callable[[logging.LogRecord], None], parse: Parser, seed: object
+) -> Iterator[None]:
+    """While a run goes on: Berth leaves the collector alone, what it logs as an error is told to `on_error`, and the
+    names and the chance that it makes for itself come from the seed.
 
     Records are frozen, so that the cache may get those that were made for the check; unless its parser is mutated.
     """
+    numbers = itertools.count()
+    chance = SimpleNamespace(Random=lambda given=None: Random(f"{seed}/{next(numbers)}" if given is None else given))
     logger, teller = logging.getLogger("berth"), _Teller(on_error)
     before = logger.propagate, logger.level
     logger.propagate = False
@@ -339,6 +427,9 @@ def _quiet_machine(on_error: Callable[[logging.LogRecord], None], parse: Parser)
     try:
         with (
             mock.patch.object(runtime, "gc", SimpleNamespace(**idle)),
+            mock.patch.object(runtime, "random", chance),
+            mock.patch.object(runtime, "secrets", SimpleNamespace(token_hex=lambda _: f"{next(numbers):08x}")),
+            mock.patch.object(runtime, "socket", SimpleNamespace(gethostname=lambda: "sim")),
             mock.patch.dict(OWN_PLUGINS, {Usher.name: Usher}),
             mock.patch.object(cache_module, "parse", parse.shared if shipped is model.parse else shipped),
         ):

@@ -21,6 +21,7 @@ from berth.sim.errors import StatusError
 from berth.sim.history import Watch
 from berth.sim.loop import SeededLoop
 from berth.sim.store import Object, Page, Store
+from simulation.network import Link
 from simulation.weather import Weather
 
 HandOver = Callable[[str, str | None, Mapping[str, Any]], None]
@@ -30,6 +31,7 @@ PAUSE_SECONDS = (0.25, 3.0)
 LATE_SECONDS = (0.2, 20.0)
 QUIET_SHARE = 0.3  # of the faults of watches, for kinds that decisions hang on less
 PAST_VERSIONS = 40
+CUT_SECONDS = 0.25  # between two tries to connect again
 
 
 def _nothing(*_: object) -> None:
@@ -46,9 +48,15 @@ class Watcher:
         weather: Weather,
         resource: Resource,
         hand_over: HandOver,
+        link: Link,
         note: Note = _nothing,
+        *,
+        is_reliable: bool = False,
     ) -> None:
+        """`is_reliable`: it is cut and told 410, but what it says is all there is, in time and once."""
         self._loop = loop
+        self._link = link
+        self._is_reliable = is_reliable
         self._note = note
         self._store = store
         self._weather = weather
@@ -88,7 +96,8 @@ class Watcher:
     async def _list(self) -> str:
         while True:
             await asyncio.sleep(self._weather.latency_seconds())
-            if self._loop.time() >= self._weather.outage_until and not self._weather.on_request("GET", is_bind=False):
+            is_away = self._link.is_cut or self._loop.time() < self._weather.outage_until
+            if not is_away and not self._weather.on_request("GET", is_bind=False):
                 break
             await asyncio.sleep(self._weather.between(*PAUSE_SECONDS))
         page = self._page()
@@ -100,6 +109,8 @@ class Watcher:
 
     def _shown(self, page: Page) -> list[Object]:
         """kopf takes whatever is on a list for the whole of it, and removes nothing for what is not."""
+        if self._is_reliable:
+            return page.items
         if self._weather.happens("watch begins with an empty list"):
             self._tell_of_watch("begins with an empty list")
             return []
@@ -112,7 +123,7 @@ class Watcher:
         resource = self._store.find(*self._find)
         if resource is None:
             return Page([], str(self._store.revision), "", None)
-        if self._lists and self._weather.happens("relist from the past", self._share):
+        if self._lists and not self._is_reliable and self._weather.happens("relist from the past", self._share):
             past = max(1, self._store.revision - self._weather.random.randint(1, PAST_VERSIONS))
             try:
                 page = self._store.list(
@@ -136,6 +147,8 @@ class Watcher:
             await asyncio.sleep(5.0)
             self._is_expired = True
             return version
+        while self._link.is_cut:
+            await asyncio.sleep(CUT_SECONDS)
         watch = self._watch = self._store.watch(resource, field_selector=self._fields, resource_version=version)
         lifetime = self._loop.call_later(self._weather.watch_lifetime_seconds(self._share), watch.close)
         try:
@@ -151,6 +164,9 @@ class Watcher:
         return version
 
     def _take(self, type_: str, body: Mapping[str, Any]) -> None:
+        if self._is_reliable:
+            self._put(type_, body)
+            return
         if self._loop.time() < self._deaf_until:
             self._weather.counts["event not heard"] += 1
             self._tell(type_, body, "is not heard")
@@ -175,7 +191,7 @@ class Watcher:
 
     def _put(self, type_: str | None, body: Mapping[str, Any]) -> None:
         uid = body["metadata"]["uid"]
-        late = self._weather.happens("event late")
+        late = not self._is_reliable and self._weather.happens("event late")
         seconds = self._weather.between(*LATE_SECONDS) if late else self._weather.latency_seconds()
         if late:
             self._tell(type_, body, f"is {seconds:.1f} s late")

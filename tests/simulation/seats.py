@@ -1,0 +1,73 @@
+"""Several replicas: invariants 19 and 20, one fence and seats that nobody loses for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import orjson
+
+from berth.cluster import peering
+from simulation.berth_process import LIFETIME_SECONDS, BerthProcess
+from simulation.network import Request
+from simulation.trace import Trace
+
+GRACE_SECONDS = 4.0  # who reads the records before he sends something about them has seen what is older
+
+
+class Seats:
+    """Stands beside all replicas."""
+
+    def __init__(
+        self, now: Callable[[], float], trace: Trace, replicas: Callable[[], Sequence[BerthProcess]]
+    ) -> None:
+        self._now = now
+        self._trace = trace
+        self._replicas = replicas
+        self._renewals: dict[str, list[float]] = {}  # by identity: when its record was written
+
+    def check_step(self) -> None:
+        """At most one fence is open, by what each replica finds by its own clock."""
+        leading = [berth for berth in self._replicas() if berth.leads]
+        if len(leading) > 1:
+            self._check_alone([berth for berth in leading if berth.is_open])
+
+    def _check_alone(self, there: Sequence[BerthProcess]) -> None:
+        if len(there) > 1:
+            names = [berth.name for berth in there]
+            self._trace.violate("19 one fence", f"the fences of {names} are open at once", *names)
+
+    def on_landed(self, sender: BerthProcess, request: Request) -> None:
+        if request.delivery_seconds is not None:
+            others = [berth for berth in self._replicas() if berth is not sender and berth.is_open]
+            if others:
+                said = f"{request.method} {request.path} of {sender.name} arrives while {others[0].name} leads"
+                self._trace.violate("19 one fence", said, sender.name, others[0].name)
+        if request.method == "PATCH" and peering.PLURAL in request.path:
+            body = orjson.loads(request.raw)
+            for identity, record in ((body.get("status") or {}) if isinstance(body, dict) else {}).items():
+                self._follow(sender, request, identity, record)
+
+    def _follow(self, sender: BerthProcess, request: Request, identity: str, record: object) -> None:
+        if record is not None:
+            self._renewals.setdefault(identity, []).append(self._now())
+            return
+        owner = next((berth for berth in self._replicas() if _identity(berth) == identity), None)
+        if owner is None or owner is sender or not owner.is_alive:
+            return
+        self._trace.note(f"{sender.name} removes the record of {owner.name}", sender.name, owner.name)
+        if sender.has_jumped or owner.has_jumped:
+            return  # by its time of day the other is late: that costs the seat, as documented
+        seen = [
+            at
+            for at in self._renewals.get(identity, ())
+            if request.sent - LIFETIME_SECONDS + 1.0 < at < request.sent - GRACE_SECONDS
+        ]
+        if seen:
+            ago = request.sent - seen[-1]
+            said = f"{sender.name} removes the record of {owner.name}, which was renewed {ago:.1f} s before"
+            self._trace.violate("20 seats", said, sender.name, owner.name)
+
+
+def _identity(berth: BerthProcess) -> str:
+    lead = berth.runtime.lead
+    return "" if lead is None else lead.leadership.identity
