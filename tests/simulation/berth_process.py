@@ -53,6 +53,7 @@ class BerthProcess:
         on_landed: Callable[[BerthProcess, Request], None] = lambda *_: None,
     ) -> None:
         self.name = f"berth-{number}"
+        self._silences: list[tuple[float, float]] = []  # from when to when nothing of it came through
         self.has_jumped = False  # its time of day is not that of the others
         self.process = Process(loop, self.name)
         self.clock = VirtualClock(loop)
@@ -204,7 +205,24 @@ class BerthProcess:
         """Nothing comes through between it and the API server; what is under way either way still arrives."""
         self._trace.note(f"{self.name} is cut off from the API server for {seconds:g} s")
         self.link.cut(seconds)
+        self._silences.append((self._loop.time(), self._loop.time() + seconds))
         self._hang_up()
+
+    def pause(self) -> None:
+        self._trace.note(f"{self.name} is paused")
+        self._silences.append((self._loop.time(), self._loop.time()))
+        self.process.pause()
+
+    def go_on(self) -> None:
+        if self.process.is_paused:
+            self._trace.note(f"{self.name} goes on")
+            self._silences[-1] = (self._silences[-1][0], self._loop.time())
+            self.process.resume()
+
+    def was_silent(self, seconds: float) -> bool:
+        """Whether it has lately come back after it could not say or hear anything for so long."""
+        now = self._loop.time()
+        return any(end - begin >= seconds and end > now - seconds for begin, end in self._silences)
 
     def _hang_up(self) -> None:
         for watcher in self.watchers.values():

@@ -29,7 +29,7 @@ from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.lead import Lead
 from berth.scheduler.ports import Clock
 from berth.sim.loop import Process, SeededLoop, current_process
-from simulation.network import SimApi
+from simulation.network import SimApi, decided_seconds
 from simulation.watcher import Watcher
 
 STOP_SECONDS = elector.JOIN_SECONDS
@@ -125,6 +125,7 @@ class SimElector:
     async def patch(self, path: str, payload: Mapping[str, Any], settings: Any) -> dict[str, Any]:
         """As kopf sends it: again after failures that may pass, for as long as its backoffs last."""
         backoffs = iter(settings.networking.error_backoffs)
+        decided_seconds.set(self._loop.time())
         while True:
             try:
                 _, body = await self.api.request(
@@ -159,6 +160,12 @@ class _TimeOfDay(real_datetime.datetime):
 
 def _of_this() -> SimElector:
     return of_process[current_process()]
+
+
+def is_left_behind(context: Mapping[str, Any]) -> bool:
+    """Whether a task that nobody has looked at is one of those that kopf leaves behind when it ends in an outage."""
+    coroutine = getattr(context.get("future"), "get_coro", lambda: None)()
+    return getattr(coroutine, "cr_code", None) is kopf_peering.touch.__code__
 
 
 async def _patch(*, url: str, payload: Mapping[str, Any], settings: Any, **_: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import orjson
 
 from berth.cluster.api import JSON, Api, Fence
 from berth.cluster.errors import ApiError, Unreachable
+from berth.sim import discovery
 from berth.sim.encoding import list_metadata, metadata_only
 from berth.sim.errors import StatusError
 from berth.sim.loop import SeededLoop
@@ -36,6 +38,10 @@ LOST = ("timeout, not done", "timeout, done")
 NOT_DONE = ("cut before", "timeout, not done", *INJECTED)
 
 
+decided_seconds: ContextVar[float] = ContextVar("decided", default=0.0)
+"""When it was decided what a request asks for that is sent again and again; 0.0: just now."""
+
+
 def _nothing(*_: object) -> None:
     """Nobody is told."""
 
@@ -53,6 +59,7 @@ class Request:
     answer: asyncio.Future[tuple[int, dict[str, Any]]]
     fault: str = ""
     sent: float = 0.0
+    decided: float = 0.0  # when it was sent for the first time
     delivery_seconds: float | None = None
     """What is sent behind a fence is delivered within so long or not at all: the connection is given up then."""
 
@@ -157,6 +164,7 @@ class SimApi(Api):
         if request.is_list:
             request.fault = request.fault or self._weather.on_list(is_later_page="continue" in request.query)
         request.sent = self._loop.time()
+        request.decided = decided_seconds.get() or request.sent
         self.requests += 1
         self.under_way[request] = None
         if request.is_bind:
@@ -240,6 +248,8 @@ class SimApi(Api):
     def _carry_out(self, request: Request) -> tuple[int, dict[str, Any]] | Exception:
         if request.path == "/version":
             return 200, {}
+        if (told := _discovery(self._store, request.path)) is not None:
+            return 200, told
         try:
             target = find_target(request.method, request.path, watching=False, store=self._store)
             query = self._weather.in_pages(request.query) if request.is_list else request.query
@@ -259,6 +269,18 @@ class SimApi(Api):
     def _list_of_another_kind(self, target: Target) -> dict[str, Any]:
         other = PODS if target.resource is NODES else NODES
         return _body(Target(other, "list"), Outcome(200, page=self._store.list(other)), "")
+
+
+def _discovery(store: Store, path: str) -> dict[str, Any] | None:
+    """What is said of groups, versions and the resources that they have; None where it is not asked for."""
+    match path.strip("/").split("/"):
+        case ["apis"]:
+            return discovery.group_list(store.resources())
+        case ["api", version]:
+            return discovery.resource_list(store.resources(), "", version)
+        case ["apis", group, version]:
+            return discovery.resource_list(store.resources(), group, version)
+    return None
 
 
 def _only_uid(options: object) -> str:

@@ -30,7 +30,7 @@ from berth.sim.virtual_clock import VirtualClock
 from simulation import endings
 from simulation.actors import Actors
 from simulation.berth_process import LIFETIME_SECONDS, BerthProcess
-from simulation.electing import kopf_on_virtual_time
+from simulation.electing import is_left_behind, kopf_on_virtual_time
 from simulation.knowledge import Parser
 from simulation.recording import RecordingStore
 from simulation.seats import Seats
@@ -221,8 +221,8 @@ class Scenario:
     async def _restart(self) -> None:
         self.counts["restart"] += 1
         berth = self._choose()
-        if self._count > 1 and berth.process.is_paused:
-            self._thaw(berth)
+        if self._count > 1:
+            berth.go_on()
         await self._stop(berth)
         self._end_berth(berth)
         self._start_berth()
@@ -242,14 +242,8 @@ class Scenario:
 
     def _freeze_for(self, berth: BerthProcess, seconds: float) -> None:
         self.counts["freeze"] += 1
-        self.trace.note(f"{berth.name} is paused")
-        berth.process.pause()
-        self.loop.call_outside(seconds, self._thaw, berth)
-
-    def _thaw(self, berth: BerthProcess) -> None:
-        if berth.process.is_paused:
-            self.trace.note(f"{berth.name} goes on")
-            berth.process.resume()
+        berth.pause()
+        self.loop.call_outside(seconds, berth.go_on)
 
     async def _cut_off(self) -> None:
         self.counts["cut off"] += 1
@@ -284,7 +278,7 @@ class Scenario:
         self.weather.calm = True
         self.weather.outage_until = 0.0
         for berth in self.replicas:
-            self._thaw(berth)
+            berth.go_on()
             berth.link.join()
         keeping = asyncio.ensure_future(self._keep_nodes())
         if self._count > 1:
@@ -368,7 +362,7 @@ class Scenario:
             raise self.trace.violation
 
     def _on_exception(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if not self._is_over:
+        if not self._is_over and not is_left_behind(context):
             self.trace.violate("14 faults", f"{context.get('message')}: {context.get('exception')!r}")
 
     def _on_log(self, record: logging.LogRecord) -> None:

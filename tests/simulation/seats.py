@@ -11,7 +11,8 @@ from simulation.berth_process import LIFETIME_SECONDS, BerthProcess
 from simulation.network import Request
 from simulation.trace import Trace
 
-GRACE_SECONDS = 4.0  # who reads the records before he sends something about them has seen what is older
+GRACE_SECONDS = 1.5  # what was written before that can be known to a replica that reads the records
+LAG_SECONDS = 6.0  # ... to one that goes by its watch, and is held up by a request of its own that gets no answer
 
 
 class Seats:
@@ -23,7 +24,7 @@ class Seats:
         self._now = now
         self._trace = trace
         self._replicas = replicas
-        self._renewals: dict[str, list[float]] = {}  # by identity: when its record was written
+        self._renewals: dict[str, list[tuple[float, float]]] = {}  # by identity: when it was sent, and when it landed
 
     def check_step(self) -> None:
         """At most one fence is open, by what each replica finds by its own clock."""
@@ -49,7 +50,7 @@ class Seats:
 
     def _follow(self, sender: BerthProcess, request: Request, identity: str, record: object) -> None:
         if record is not None:
-            self._renewals.setdefault(identity, []).append(self._now())
+            self._renewals.setdefault(identity, []).append((request.decided, self._now()))
             return
         owner = next((berth for berth in self._replicas() if _identity(berth) == identity), None)
         if owner is None or owner is sender or not owner.is_alive:
@@ -57,13 +58,14 @@ class Seats:
         self._trace.note(f"{sender.name} removes the record of {owner.name}", sender.name, owner.name)
         if sender.has_jumped or owner.has_jumped:
             return  # by its time of day the other is late: that costs the seat, as documented
+        grace_seconds = GRACE_SECONDS if sender.was_silent(LIFETIME_SECONDS) else LAG_SECONDS
         seen = [
-            at
-            for at in self._renewals.get(identity, ())
-            if request.sent - LIFETIME_SECONDS + 1.0 < at < request.sent - GRACE_SECONDS
+            landed
+            for sent, landed in self._renewals.get(identity, ())
+            if sent > request.decided - LIFETIME_SECONDS + 0.5 and landed < request.decided - grace_seconds
         ]
         if seen:
-            ago = request.sent - seen[-1]
+            ago = request.decided - seen[-1]
             said = f"{sender.name} removes the record of {owner.name}, which was renewed {ago:.1f} s before"
             self._trace.violate("20 seats", said, sender.name, owner.name)
 

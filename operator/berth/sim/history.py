@@ -56,7 +56,7 @@ class Collection:
         self._keys: list[str] = []
         self._log: deque[Change] = deque()
         self._forgotten = 0
-        self._watches: set[Watch] = set()
+        self._watches: dict[Watch, None] = {}  # in the order in which they began: each seed has them so again
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -154,14 +154,14 @@ class Collection:
             missed.append(change)
         for change in reversed(missed):
             watch.offer(change)
-        self._watches.add(watch)
+        self._watches[watch] = None
 
     def end_watches(self) -> None:
         for watch in tuple(self._watches):
             watch.close()
 
     def detach(self, watch: Watch) -> None:
-        self._watches.discard(watch)
+        self._watches.pop(watch, None)
 
 
 class Watch:
