@@ -20,6 +20,7 @@ from berth.sim.virtual_clock import START
 from simulation.budgets import keep_budgets
 from simulation.policies import POLICY_NAMES, REFUSING_LABEL, draw_policy, spoil
 from simulation.recording import RecordingStore
+from simulation.volumes import Volumes
 
 NAMESPACE_NAMES = ("red", "blue")
 ZONES = ("east", "west")
@@ -43,12 +44,15 @@ class Actors:
         store: RecordingStore,
         under_way: Callable[[], list[str]],
         held: Callable[[], Collection[str]] = tuple,
+        *,
+        has_volumes: bool = False,
     ) -> None:
         self.random = Random(f"actors/{seed}")
         self.counts: Counter[str] = Counter()
         self._store = store
         self._under_way = under_way
         self._held = held
+        self._volumes = Volumes(Random(f"volumes/{seed}"), store) if has_volumes else None
         self._struck = False  # a node that a pod was given, and is not bound to yet
         self._names = 0
         self._started = 0
@@ -60,7 +64,12 @@ class Actors:
         self._acts[self.create_pod] = max(self._acts.get(self.create_pod, 0.0), 12.0)
 
     def _all_acts(self) -> dict[Callable[[], bool], float]:
+        volumes = self._volumes
+        more: dict[Callable[[], bool], float] = {}
+        if volumes is not None:
+            more = {volumes.delete_claim: 2.0, volumes.add_volume: 1.5, volumes.remove_volume: 0.8}
         return {
+            **more,
             self.create_pod: 16.0,
             self.delete_pod: 5.0,
             self.recreate_pod: 4.0,
@@ -95,6 +104,8 @@ class Actors:
             self._store.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
         for _ in range(self.random.randint(2, 6)):
             self.add_node()
+        if self._volumes is not None:
+            self._volumes.furnish()
         for _ in range(self.random.randint(0, 10)):
             self.create_pod()
         if self.random.random() < 0.5:
@@ -190,6 +201,8 @@ class Actors:
             )
         if random.random() < 0.15:
             spec["topologySpreadConstraints"] = [_spread(app)]
+        if self._volumes is not None and random.random() < 0.5:
+            spec["volumes"] = [self._volumes.claim_for(namespace)]
         labels = {"app": app, **({"tier": "gold"} if random.random() < 0.3 else {})}
         return {"metadata": {"name": name, "namespace": namespace, "labels": labels}, "spec": spec}
 
@@ -360,6 +373,8 @@ class Actors:
         """One look at every pod: start it, end it, or clear it away; and at what budgets allow then."""
         self._keep_pods(finishing=finishing)
         keep_budgets(self._store)
+        if self._volumes is not None:
+            self._volumes.keep(calm=not finishing)
 
     def _keep_pods(self, *, finishing: bool) -> None:
         names = {node["metadata"]["name"] for node in self._nodes()}

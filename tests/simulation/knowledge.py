@@ -9,11 +9,13 @@ see and which policy decides, is worked out from that when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from berth.model import InvalidObject, Node, Pod, Record, object_key, parse
+from berth.engine.volume_shelf import VolumePlan
+from berth.model import Claim, ClaimReference, InvalidObject, Node, Pod, Record, Volume, object_key, parse
 from reference.world import FINISHED, World
+from simulation.recording import SELECTED_NODE
 
 Body = Mapping[str, Any]
 
@@ -75,6 +77,8 @@ class Knowledge:
     assumed: dict[str, tuple[Pod, str]] = field(default_factory=dict)
     nominations: dict[str, Nomination] = field(default_factory=dict)
     policies: dict[str, GoodPolicy] = field(default_factory=dict)
+    plans: dict[str, VolumePlan] = field(default_factory=dict)
+    """By UID of the pod: the volumes that are reserved for it."""
 
     # --- what is told ------------------------------------------------------------------------------------------------
 
@@ -218,7 +222,23 @@ class Knowledge:
                 placed.append((pod, self.assumed[uid][1]))
             elif node := self.nominated_to(pod):
                 nominated.append((pod, node))
+        self._reserve(objects)
         return World(nodes, placed, nominated, objects)
+
+    def _reserve(self, objects: dict[str, dict[str, Record]]) -> None:
+        """What is reserved counts as written, unless the cluster says otherwise."""
+        volumes, claims = objects.get("PersistentVolume", {}), objects.get("PersistentVolumeClaim", {})
+        for plan in self.plans.values():
+            for claim, planned in plan.bindings:
+                volume = volumes.get(planned.name)
+                if isinstance(volume, Volume) and volume.claim_ref is None:
+                    reference = ClaimReference(claim.namespace, claim.name, claim.uid)
+                    volumes[planned.name] = replace(volume, claim_ref=reference)
+            for claim in plan.provisions:
+                key = f"{claim.namespace}/{claim.name}"
+                there = claims.get(key)
+                if isinstance(there, Claim) and SELECTED_NODE not in there.annotations:
+                    claims[key] = replace(there, annotations={**there.annotations, SELECTED_NODE: plan.node})
 
     def _records(self) -> Iterator[tuple[str, Body, Record]]:
         for kind, bodies in self.objects.items():

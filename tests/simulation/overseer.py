@@ -15,6 +15,7 @@ import orjson
 from berth.cluster.errors import ApiError
 from berth.engine.events import Change, Event
 from berth.engine.pipeline import Diagnosis
+from berth.engine.volume_shelf import VolumePlan
 from berth.model import Pod, object_key, parse_pod
 from berth.runtime import Runtime
 from berth.scheduler.cache import Cache
@@ -112,6 +113,8 @@ class Overseer:
         _around(queue, "retry", self._before_retry)
         _around(cache, "nominate", _nothing, self._after_nominate)
         _around(cache, "nomination_written", self._before_nomination_written)
+        _around(self._scheduler._volumes, "reserve", self._before_volumes_reserved)
+        _around(self._scheduler._volumes, "release", self._before_volumes_released)
         _around(cache, "take_back_nominations", self.knowledge.nominations.clear)
         _around(self._scheduler, "take_over", self._before_take_over)
         _around(runtime_usage(self.runtime), "decided", self._before_decided)
@@ -285,6 +288,33 @@ class Overseer:
     def _before_confirm(self, uid: str) -> None:
         self._acknowledged.add(uid)
         self._owed[uid] = self._now()
+
+    # --- volumes -----------------------------------------------------------------------------------------------------
+
+    def _before_volumes_reserved(self, pod: Pod, plan: VolumePlan, *_: object) -> None:
+        """Invariant 21: no volume is reserved for two claims, and no claim for two nodes."""
+        for other in self.knowledge.plans.values():
+            for claim, volume in plan.bindings:
+                twice = [theirs for theirs, same in other.bindings if same.name == volume.name]
+                if any(theirs.uid != claim.uid for theirs in twice):
+                    said = f"{volume.name} is reserved for {claim.namespace}/{claim.name}, and for {twice[0].name}"
+                    self._trace.violate("21 volumes", said, pod.key, volume.name)
+            for claim in plan.provisions:
+                if other.node != plan.node and any(theirs.uid == claim.uid for theirs in other.provisions):
+                    said = f"claim {claim.name} is to be made for {plan.node}, and for {other.node}"
+                    self._trace.violate("21 volumes", said, pod.key, plan.node, other.node)
+        self.knowledge.plans[pod.uid] = plan
+
+    def _before_volumes_released(self, uid: str, outcome: str, **_: object) -> None:
+        if self.knowledge.plans.pop(uid, None) is not None:
+            self._trace.note(f"{self.name} releases what is reserved for {uid[:8]}: {outcome}", uid)
+
+    def _check_reserved(self) -> None:
+        """Invariant 21: what is reserved is for a pod that has its room and waits for its volumes."""
+        held = self._cache.assumed()
+        for uid in {*self._cache.state.volumes.shelf.plans, *self.knowledge.plans}:
+            if uid not in held or uid not in self._scheduler._stages._ways:
+                self._trace.violate("21 volumes", f"volumes are reserved for {uid}, which has given up", uid)
 
     # --- where it puts pods ------------------------------------------------------------------------------------------
 
@@ -545,6 +575,7 @@ class Overseer:
             self._trace.violate("7 columns", f"{what}: it has {ours}, and a rebuild {true}", what.split()[0])
 
         self._check_nominations_under_way()
+        self._check_reserved()
 
     def _check_nominations_under_way(self) -> None:
         """What we decided of the node that a pod waits for is written, or is going to be."""

@@ -10,11 +10,12 @@ from typing import Any
 import yaml
 
 from berth.model import object_key, parse_node
-from berth.sim.resources import CRDS, NODES, PODS, Resource
+from berth.sim.resources import CLAIMS, CRDS, NODES, PODS, VOLUMES, Resource
 from berth.sim.store import Object, Store
 from simulation.trace import Trace
 
 CRD_FOLDER = Path(__file__).parents[2] / "crds"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
 QUIET = frozenset({"events", "customresourcedefinitions.apiextensions.k8s.io"})
 
 
@@ -30,6 +31,8 @@ class RecordingStore(Store):
                 self.create(CRDS, body)
 
     def _put(self, resource: Resource, key: str, body: Object) -> Object:
+        if resource in (VOLUMES, CLAIMS):
+            self._check_promised(resource, body)
         after = super()._put(resource, key, body)
         if resource is NODES:
             self._note_largest(after)
@@ -43,10 +46,28 @@ class RecordingStore(Store):
             self._trace.note(f"store: {resource.kind} {key} is gone", *subjects(resource, last))
         return last
 
+    def _check_promised(self, resource: Resource, body: Object) -> None:
+        """Invariant 21: a volume that is kept for a claim, or a claim for a node, is not given to another."""
+        key = object_key(body)
+        before = next((one for one in self.list(resource).items if object_key(one) == key), None)
+        if before is None or before["metadata"]["uid"] != body["metadata"].get("uid"):
+            return
+        old, new = (promised(resource, one) for one in (before, body))
+        if old and new and old != new:
+            said = f"{resource.kind} {key} is promised to {old}, and is given to {new}"
+            self._trace.violate("21 volumes", said, key)
+
     def _note_largest(self, node: Object) -> None:
         known = self.largest.setdefault(node["metadata"]["name"], {})
         for name, amount in parse_node(node).allocatable.items():
             known[name] = max(known.get(name, 0), amount)
+
+
+def promised(resource: Resource, body: Object) -> str:
+    """The claim that a volume is kept for, the node that a claim's volume is to be made for; "" for none."""
+    if resource is CLAIMS:
+        return str((body["metadata"].get("annotations") or {}).get(SELECTED_NODE, ""))
+    return str((body["spec"].get("claimRef") or {}).get("uid") or "")
 
 
 _parsed: dict[Path, list[dict[str, Any]]] = {}
@@ -89,4 +110,7 @@ def describe(resource: Resource, body: Object) -> str:
         taints = ",".join(f"{taint['key']}:{taint['effect']}" for taint in spec.get("taints") or ())
         room = status.get("allocatable") or {}
         return f"{version} cpu {room.get('cpu')} pods {room.get('pods')} {metadata.get('labels')} {taints}".strip()
+    if resource in (VOLUMES, CLAIMS):
+        parts = [status.get("phase"), spec.get("volumeName"), f"for {promised(resource, body) or 'nobody'}"]
+        return " ".join(filter(None, [version, *parts, "deleting" if metadata.get("deletionTimestamp") else ""]))
     return f"{version} generation {metadata.get('generation', '-')}"

@@ -36,10 +36,12 @@ from simulation.recording import RecordingStore
 from simulation.seats import Seats
 from simulation.trace import Trace, Violation
 from simulation.usher import Usher, of_process
+from simulation.volumes import check_bound
 from simulation.watcher import LATE_SECONDS
 from simulation.weather import Weather
 
 REPLICAS_EVERY = 4  # seeds: of these, one has several replicas
+VOLUMES_EVERY = 3
 STORM_SECONDS = (30.0, 100.0)
 REPLICA_STORM_SECONDS = (60.0, 120.0)
 TROUBLE_SECONDS = 20.0  # on average, between two that hit Berth as a whole
@@ -87,7 +89,8 @@ class Scenario:
         self.weather = Weather(seed)
         self.clock = VirtualClock(self.loop)
         self.store = RecordingStore(self.clock.wall, seed, self.trace)
-        self.actors = Actors(seed, self.store, self._under_way, self._held)
+        has_volumes = seed % VOLUMES_EVERY == 1
+        self.actors = Actors(seed, self.store, self._under_way, self._held, has_volumes=has_volumes)
         self.counts: Counter[str] = Counter()
         self._parse = Parser()
         self._bound: dict[str, tuple[str, int]] = {}
@@ -300,6 +303,7 @@ class Scenario:
             endings.check_rest(before[berth], berth, self.trace)
             berth.overseer.check_columns()
         overseer.check_parked()
+        check_bound(self.store, self.trace)
         if not leader.is_open:
             self.trace.violate("20 seats", f"{leader.name} leads no more, and nothing has happened to it")
         self._raise()
