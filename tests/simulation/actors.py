@@ -12,7 +12,7 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from berth.model import object_key
+from berth.model import object_key, parse_node, parse_pod
 from berth.sim.errors import StatusError
 from berth.sim.resources import BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Resource
 from berth.sim.store import Object
@@ -26,6 +26,7 @@ NAMESPACE_NAMES = ("red", "blue")
 ZONES = ("east", "west")
 APPS = ("web", "db", "job")
 PRIORITIES = {"low": 10, "middle": 100, "high": 1000}
+CPUS = ("100m", "250m", "500m", "500m", "1", "1500m", "3500m")
 MOST_NODES = 9
 MOST_PODS = 45
 FINISHED = ("Succeeded", "Failed")
@@ -76,6 +77,7 @@ class Actors:
             self.ungate_pod: 3.0,
             self.relabel_pod: 2.0,
             self.tolerate: 2.0,
+            self.resize_pod: 2.5,
             self.bind_foreign_pod: 2.0,
             self.steal_pod: 1.5,
             self.run_daemon: 1.5,
@@ -167,6 +169,19 @@ class Actors:
         tolerations = [*(pod["spec"].get("tolerations") or ()), {"key": "sick", "operator": "Exists"}]
         return self._patch(PODS, pod, {"spec": {"tolerations": tolerations}})
 
+    def resize_pod(self) -> bool:
+        """What it asks for is changed in place; what it has is what the kubelet makes of it, later."""
+        running = (pod for pod in self._pods() if pod["status"].get("phase") == "Running")
+        pod = self._choose(pod for pod in running if not pod["metadata"].get("deletionTimestamp"))
+        if pod is None:
+            return False
+        if not pod["status"].get("containerStatuses"):
+            self._report_resources(pod, pod["spec"]["containers"][0]["resources"]["requests"])
+        container = pod["spec"]["containers"][0]
+        asked = {**container["resources"]["requests"], "cpu": self.random.choice(CPUS)}
+        resized = {**container, "resources": {**container["resources"], "requests": asked}}
+        return self._patch(PODS, pod, {"spec": {"containers": [resized]}}, "resize")
+
     def _draw_pod(self, name: str, namespace: str) -> Object:
         random = self.random
         app = random.choice(APPS)
@@ -178,7 +193,7 @@ class Actors:
                     "image": "registry.example/app:v1",
                     "resources": {
                         "requests": {
-                            "cpu": random.choice(("100m", "250m", "500m", "500m", "1", "1500m", "3500m")),
+                            "cpu": random.choice(CPUS),
                             "memory": random.choice(("64Mi", "256Mi", "1Gi")),
                         }
                     },
@@ -392,6 +407,36 @@ class Actors:
                 self._set_phase(pod, self.random.choice(FINISHED))
             elif pod["status"]["phase"] in FINISHED and self.random.random() < 0.1:
                 self._delete(pod, 0)
+            elif pod["status"].get("containerStatuses") and self.random.random() < 0.3:
+                self._resize(pod)
+
+    def _resize(self, pod: Object) -> None:
+        """The kubelet gives a pod what it asks for if it has that, and else says whether it ever could."""
+        asked = pod["spec"]["containers"][0]["resources"]["requests"]
+        if asked == pod["status"]["containerStatuses"][0]["allocatedResources"]:
+            return
+        name = pod["spec"]["nodeName"]
+        node = next((parse_node(node) for node in self._nodes() if node["metadata"]["name"] == name), None)
+        if node is None:
+            return
+        others = [parse_pod(other) for other in self._pods() if other["spec"].get("nodeName") == name]
+        cpu, have = parse_pod(pod).requests["cpu"], node.allocatable.get("cpu", 0)
+        taken = sum(other.usage.get("cpu", 0) for other in others if other.uid != pod["metadata"]["uid"])
+        if cpu + taken <= have:
+            self._report_resources(pod, asked)
+        else:
+            self._report_pending(pod, "Infeasible" if cpu > have else "Deferred")
+
+    def _report_resources(self, pod: Object, amounts: Object) -> None:
+        reported = {"name": "main", "allocatedResources": amounts, "resources": {"requests": amounts}}
+        reported |= {"image": "registry.example/app:v1", "imageID": "", "ready": True, "restartCount": 0}
+        status = {"containerStatuses": [reported], "conditions": _without_resize(pod)}
+        self._patch(PODS, pod, {"status": status}, "status")
+
+    def _report_pending(self, pod: Object, reason: str) -> None:
+        pending = {"type": "PodResizePending", "status": "True", "reason": reason}
+        if not any(one.get("reason") == reason for one in pod["status"].get("conditions") or ()):
+            self._patch(PODS, pod, {"status": {"conditions": [*_without_resize(pod), pending]}}, "status")
 
     def clear(self) -> None:
         """Every pod goes."""
@@ -450,6 +495,11 @@ class Actors:
     def _delete(self, pod: Object, grace_seconds: int | None) -> None:
         metadata = pod["metadata"]
         self._store.delete(PODS, metadata["namespace"], metadata["name"], grace_period_seconds=grace_seconds)
+
+
+def _without_resize(pod: Object) -> list[Object]:
+    conditions = pod["status"].get("conditions") or ()
+    return [condition for condition in conditions if condition["type"] != "PodResizePending"]
 
 
 def _affinity(kind: str, app: str, key: str) -> dict[str, Any]:

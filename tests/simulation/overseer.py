@@ -469,7 +469,7 @@ class Overseer:
             if body["spec"].get("nodeName") == node and self._could_know(body["metadata"]["uid"]):
                 pod = parse_pod(body)
                 if pod.phase not in ("Succeeded", "Failed"):
-                    used.update({**pod.usage, "pods": 1})
+                    used.update({**self._store.least.get(pod.uid, pod.usage), "pods": 1})
         have = self._store.largest.get(node, {})
         over = {name: amount for name, amount in used.items() if amount > have.get(name, 0)}
         if over:

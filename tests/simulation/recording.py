@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from berth.model import object_key, parse_node
+from berth.model import object_key, parse_node, parse_pod
 from berth.sim.resources import CLAIMS, CRDS, NODES, PODS, VOLUMES, Resource
 from berth.sim.store import Object, Store
 from simulation.trace import Trace
@@ -20,11 +20,14 @@ QUIET = frozenset({"events", "customresourcedefinitions.apiextensions.k8s.io"})
 
 
 class RecordingStore(Store):
-    """`largest` is the most that a node of each name ever had of each resource."""
+    """`largest` is the most that a node of each name ever had of each resource, `least` the least that a pod which is
+    resized has taken, by UID: that much is known to everybody who knows of the pod.
+    """
 
     def __init__(self, clock: Callable[[], datetime], seed: int, trace: Trace) -> None:
         self._trace = trace
         self.largest: dict[str, dict[str, int]] = {}
+        self.least: dict[str, dict[str, int]] = {}
         super().__init__(clock, seed)
         for path in sorted(CRD_FOLDER.glob("*.yaml")):
             for body in _documents(path):
@@ -36,6 +39,8 @@ class RecordingStore(Store):
         after = super()._put(resource, key, body)
         if resource is NODES:
             self._note_largest(after)
+        elif resource is PODS and after["status"].get("containerStatuses"):
+            self._note_least(after)
         if resource.storage not in QUIET:
             self._trace.note(f"store: {resource.kind} {key} is {describe(resource, after)}", *subjects(resource, after))
         return after
@@ -61,6 +66,12 @@ class RecordingStore(Store):
         known = self.largest.setdefault(node["metadata"]["name"], {})
         for name, amount in parse_node(node).allocatable.items():
             known[name] = max(known.get(name, 0), amount)
+
+    def _note_least(self, pod: Object) -> None:
+        usage = parse_pod(pod).usage
+        known = self.least.setdefault(pod["metadata"]["uid"], dict(usage))
+        for name in known:
+            known[name] = min(known[name], usage.get(name, 0))
 
 
 def promised(resource: Resource, body: Object) -> str:
@@ -102,6 +113,7 @@ def describe(resource: Resource, body: Object) -> str:
             status.get("phase", "?"),
             *(["gated"] if spec.get("schedulingGates") else []),
             *(["deleting"] if metadata.get("deletionTimestamp") else []),
+            *([f"resized {parse_pod(body).usage.get('cpu')}m"] if status.get("containerStatuses") else []),
             *([f"nominated {status['nominatedNodeName']}"] if status.get("nominatedNodeName") else []),
             f"PodScheduled={said}" if condition else "",
         ]

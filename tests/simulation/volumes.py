@@ -51,10 +51,9 @@ class Volumes:
         return {"name": "data", "persistentVolumeClaim": {"claimName": name}}
 
     def _make_claim(self, namespace: str, name: str) -> None:
-        mode = self._random.choice(("ReadWriteOnce", "ReadWriteOnce", "ReadWriteOncePod"))
         spec = {
             "storageClassName": self._random.choice((STATIC, MADE)),
-            "accessModes": [mode],
+            "accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": self._random.choice(("1Gi", "5Gi"))}},
         }
         body = {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
@@ -83,7 +82,7 @@ class Volumes:
         values = sorted({labels[label] for labels in nodes if label in labels}) or ["east"]
         spec = {
             "capacity": {"storage": self._random.choice(("1Gi", "10Gi"))},
-            "accessModes": ["ReadWriteOnce", "ReadWriteOncePod"],
+            "accessModes": ["ReadWriteOnce"],
             "storageClassName": STATIC,
             "local": {"path": f"/disks/{self._made}"},
             "nodeAffinity": _affinity(label, self._random.choice(values)),

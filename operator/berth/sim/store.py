@@ -379,7 +379,7 @@ class Store:
         view = self._registry.view(resource)
         after = updates.merged(resource, before, fresh, subresource)
         after = self._completed(resource, after, subresource)
-        validation.check(resource, after, before)
+        validation.check(resource, after, before, is_resize=subresource == "resize")
         if after == before:
             return view(before)
         after = updates.recounted(resource, before, after)

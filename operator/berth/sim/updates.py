@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from berth.sim import event_versions
 from berth.sim.errors import Cause, bad_request, conflict, invalid, not_implemented
-from berth.sim.objects import Object, copied, mapping, read
+from berth.sim.objects import Object, copied, items, mapping, read
 from berth.sim.pods import storage_conflict
 from berth.sim.resources import NAMESPACES, PODS, Resource
 from berth.sim.shapes import check_shape
@@ -151,6 +151,8 @@ def merged(resource: Resource, before: Object, fresh: Object, subresource: str) 
         return _with_status(resource, before, after)
     if subresource == "finalize" and resource is NAMESPACES:
         return _finalized(before, mapping(fresh.get("spec")).get("finalizers") or [])
+    if subresource == "resize" and resource is PODS:
+        return _resized(before, mapping(fresh.get("spec")))
     if subresource:
         raise not_implemented(f"{resource.plural}/{subresource} is not served by the embedded cluster")
     if resource.storage in KEPT_IN_SPEC:
@@ -202,6 +204,16 @@ def _with_status(resource: Resource, before: Object, after: Object) -> Object:
 def _finalized(before: Object, finalizers: object) -> Object:
     spec = {key: value for key, value in before["spec"].items() if key != "finalizers"}
     return {**before, "spec": {**spec, "finalizers": finalizers} if finalizers else spec}
+
+
+def _resized(before: Object, spec: Object) -> Object:
+    """The pod with what its containers ask for, and nothing else, as it is given."""
+    asked = {one.get("name"): one.get("resources") for one in items(spec.get("containers"))}
+    containers = [
+        {**one, "resources": copied(asked[one["name"]])} if asked.get(one["name"]) else one
+        for one in before["spec"]["containers"]
+    ]
+    return {**before, "spec": {**before["spec"], "containers": containers}}
 
 
 def _kept(resource: Resource, spec: Object, before: Object) -> Object:

@@ -50,11 +50,15 @@ STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kuberne
 SELECTED: Final = frozenset({"deployments.apps", "replicasets.apps", "statefulsets.apps"})
 
 
-def check(resource: Resource, body: Object, before: Object | None = None) -> None:
-    """Raise 422 if a body must not be stored; `before` is what it replaces."""
+def check(resource: Resource, body: Object, before: Object | None = None, *, is_resize: bool = False) -> None:
+    """Raise 422 if a body must not be stored; `before` is what it replaces.
+
+    `is_resize`: it comes through pods/resize, by which nothing else can change (`updates.merged`).
+    """
     causes = [*_metadata(resource, body), *_kind(resource, body)]
     if before is not None:
-        causes += [*_metadata_update(body, before), *_kind_update(resource, body, before)]
+        causes += _metadata_update(body, before)
+        causes += [] if is_resize else _kind_update(resource, body, before)
     if causes:
         group = "" if resource.storage == "events" else resource.group  # both APIs for events speak of one kind
         raise invalid(group, resource.kind, str(body["metadata"].get("name", "")), causes)
