@@ -420,8 +420,7 @@ class Overseer:
 
     def _check_limit(self, key: str, node: str, request: Request) -> None:
         """Invariant 18, whatever came before the bind: an extender, a permit, volumes."""
-        self._sent.add(request)
-        request.answer.add_done_callback(lambda _: self._sent.discard(request))
+        self._sent = {one for one in self._sent if not one.answer.done()} | {request}
         limit = self.runtime._scheduler._binder._limit
         if len(self._sent) > limit:
             said = f"{len(self._sent)} binds are under way with that of {key}, and there may be {limit}"

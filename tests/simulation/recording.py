@@ -16,7 +16,7 @@ from simulation.trace import Trace
 
 CRD_FOLDER = Path(__file__).parents[2] / "crds"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-QUIET = frozenset({"events", "customresourcedefinitions.apiextensions.k8s.io"})
+QUIET = frozenset({"events", "customresourcedefinitions.apiextensions.k8s.io", "clusterkopfpeerings.kopf.dev"})
 
 
 class RecordingStore(Store):
