@@ -10,7 +10,10 @@ How it is made, from the outside in:
     recording       the store, which writes down what is done to it (trace)
     berth_process   the shipped Runtime, told by watchers instead of kopf; it can be paused, killed and started again
     network         its API: requests and answers are late, refused or lost
+    listing         the ways in which a list is answered wrongly
     watcher         what kopf would tell it, in kopf's order
+    electing        keeps its record among several replicas, by kopf's own code (seats)
+    volumes         claims and volumes, their controller and a provisioner
     extender, usher what a policy asks outside, and a plugin between decision and bind
     weather         how often what goes wrong, another mixture for every seed
     overseer        stands beside a Berth and checks it after every step, by what it knows (knowledge)
