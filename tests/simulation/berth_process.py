@@ -1,4 +1,4 @@
-"""One Berth: the shipped Runtime, told by watchers instead of kopf, in a process that can be paused, cut off and killed.
+"""One Berth: the shipped Runtime, told by watchers instead of kopf. Its process can be paused, cut off and killed.
 
 Where it is one of several replicas, an elector keeps its record among them (`electing`).
 """
@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
+
+from berth.scheduler.places import Places
 
 from berth.cluster import peering
 from berth.cluster.lead import Lead
@@ -27,7 +29,6 @@ from simulation.trace import Trace
 from simulation.usher import Reservations, of_process
 from simulation.watcher import HandOver, Watcher
 from simulation.weather import Weather
-
 
 LIFETIME_SECONDS = 10
 PEERINGS = Resource(peering.KIND, peering.GROUP, peering.VERSION, peering.PLURAL, namespaced=False)
@@ -54,7 +55,6 @@ class BerthProcess:
     ) -> None:
         self.name = f"berth-{number}"
         self._silences: list[tuple[float, float]] = []  # from when to when nothing of it came through
-        self.has_jumped = False  # its time of day is not that of the others
         self.process = Process(loop, self.name)
         self.clock = VirtualClock(loop)
         self.link = Link(loop.time)
@@ -77,7 +77,7 @@ class BerthProcess:
             peering_lifetime_seconds=LIFETIME_SECONDS,
         )
         self.runtime = self.process.run(lambda: Runtime(options, clock=self.clock, api=self.api, asker=self.extender))
-        self.runtime._scheduler._binder._limit = weather.bind_limit
+        self.runtime._scheduler._binder._ours = Places(weather.bind_limit)
         of_process[self.process] = Reservations(weather, trace.violate)
         self._loop = loop
         self._trace = trace
@@ -130,7 +130,7 @@ class BerthProcess:
         electing.of_process[self.process] = elector
         return elector
 
-    def _watch_peering(self, hand_over: HandOver) -> Watcher:
+    def _watch_peering(self, hand_over: HandOver, label_selector: str = "") -> Watcher:
         return Watcher(
             self._loop,
             self._store,
@@ -140,6 +140,7 @@ class BerthProcess:
             self.link,
             self._trace.note,
             is_reliable=True,
+            label_selector=label_selector,
         )
 
     def start(self) -> None:
@@ -233,7 +234,6 @@ class BerthProcess:
     def jump(self, seconds: float) -> None:
         """Its time of day is set."""
         self._trace.note(f"the clock of {self.name} jumps by {seconds:g} s")
-        self.has_jumped = True
         self.clock.jump(seconds)
 
     def kill(self) -> None:

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from aiohttp import ClientConnectionError
 from kopf._cogs.clients import errors, patching
 from kopf._cogs.structs.references import Resource
 from kopf._core.engines import peering as kopf_peering
@@ -30,7 +31,7 @@ from berth.cluster.lead import Lead
 from berth.scheduler.ports import Clock
 from berth.sim.loop import Process, SeededLoop, current_process
 from simulation.network import SimApi, decided_seconds
-from simulation.watcher import Watcher
+from simulation.watcher import HandOver, Watcher
 
 STOP_SECONDS = elector.JOIN_SECONDS
 RESOURCE = Resource(peering.GROUP, peering.VERSION, peering.PLURAL, kind=peering.KIND, namespaced=False)
@@ -39,7 +40,7 @@ of_process: dict[Process | None, SimElector] = {}
 
 
 class SimElector:
-    """Runs inside the process whose record it keeps. `make_watcher`: a new watch of the peering object."""
+    """Runs inside the process whose record it keeps. `make_watcher`: a watch of the peering object, by its labels."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class SimElector:
         api: SimApi,
         clock: Clock,
         random: Random,
-        make_watcher: Callable[[Callable[[str, str | None, Mapping[str, Any]], None]], Watcher],
+        make_watcher: Callable[[HandOver, str], Watcher],
     ) -> None:
         self._loop = loop
         self._lead = lead
@@ -97,7 +98,8 @@ class SimElector:
                     raw_event=event, namespace=None, stream_pressure=pressure, **named
                 )
 
-        watcher = self.watcher = self._make_watcher(hand_over)
+        selector = settings.watching.label_selectors.get((peering.GROUP, peering.VERSION, peering.PLURAL))
+        watcher = self.watcher = self._make_watcher(hand_over, str(selector or ""))
         work = [
             asyncio.ensure_future(kopf_peering.keepalive(namespace=None, **named)),
             asyncio.ensure_future(watcher.run()),
@@ -122,12 +124,17 @@ class SimElector:
             if done:
                 return
 
+    async def _look_before_sending(self, seat: Any) -> None:
+        """As the shipped session does when the connection is there."""
+        await seat._check(None, SimpleNamespace(method="PATCH"), None)
+
     async def patch(self, path: str, payload: Mapping[str, Any], settings: Any) -> dict[str, Any]:
         """As kopf sends it: again after failures that may pass, for as long as its backoffs last."""
         backoffs = iter(settings.networking.error_backoffs)
         decided_seconds.set(self._loop.time())
         while True:
             try:
+                await self._look_before_sending(settings.peering)
                 _, body = await self.api.request(
                     "PATCH",
                     path,
@@ -143,7 +150,7 @@ class SimElector:
                 if pause_seconds is None:
                     raise
                 pause_seconds = max(pause_seconds, error.retry_after_seconds)
-            except Unreachable:
+            except (Unreachable, ClientConnectionError):
                 pause_seconds = next(backoffs, None)
                 if pause_seconds is None:
                     raise

@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from berth.cluster.api import _decode, _refusal
 from berth.cluster.api import _Answer as RawAnswer
+from berth.cluster.api import _decode, _refusal
 from berth.cluster.errors import ApiError, Unreachable
 
 Answer = tuple[int, dict[str, Any]] | Exception

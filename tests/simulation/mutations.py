@@ -11,8 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from berth.cluster.proof import Proof
+
+from berth import elector
 from berth.cluster import binder as cluster_binder
+from berth.cluster import listing
 from berth.cluster.conditions import Conditions
+from berth.cluster.leadership import Leadership
+from berth.cluster.volumes import VolumeWriter
 from berth.engine.budgets import Budgets
 from berth.engine.guests import Guests
 from berth.engine.plugins import taint_toleration
@@ -20,10 +26,12 @@ from berth.engine.plugins.node_resources_fit import NodeResourcesFit
 from berth.engine.ports import PortIndex
 from berth.engine.table import NodeTable
 from berth.engine.victims import VictimSearch
+from berth.engine.volume_shelf import VolumeShelf
 from berth.model import Pod
 from berth.policy.shelf import Shelf
 from berth.scheduler import cache as cache_module
 from berth.scheduler import pods as pods_module
+from berth.scheduler import volumes as volumes_module
 from berth.scheduler.binding import Binder
 from berth.scheduler.cache import Cache
 from berth.scheduler.change_log import ChangeLog
@@ -43,6 +51,7 @@ from berth.scheduler.queue import Part, Queue
 from berth.scheduler.reporting import Reporter
 from berth.scheduler.stages import Stages
 from berth.scheduler.versions import Register
+from berth.scheduler.volumes import VolumeBinder
 
 
 @dataclass(frozen=True)
@@ -303,6 +312,24 @@ def room_stays_promised() -> None:
             self._row[slot], self._usage[:, slot] = row, usage
 
 
+@mutation("7 columns")
+def what_a_resized_pod_has_does_not_count() -> None:
+    @instead(cache_module, "parse")
+    def changed(shipped: Any, kind: str, body: Any) -> Any:
+        if kind == "Pod" and (body.get("status") or {}).get("containerStatuses"):
+            body = {**body, "status": {**body["status"], "containerStatuses": None}}
+        return shipped(kind, body)
+
+
+@mutation("7 columns")
+def a_standby_withdraws_nominations_by_itself() -> None:
+    @instead(Nominator, "look_at_node")
+    def changed(shipped: Any, self: Any, name: str) -> None:
+        decides, self._decides = self._decides, True
+        shipped(self, name)
+        self._decides = decides
+
+
 # --- 8 victims -------------------------------------------------------------------------------------------------------
 
 
@@ -540,3 +567,112 @@ def decided_nominations_are_kept() -> None:
     @instead(Nominations, "forget")
     def changed(_: Any, self: Any, uid: str) -> None:
         """It stays."""
+
+
+# --- 17 lists --------------------------------------------------------------------------------------------------------
+
+
+@mutation("17 lists")
+def a_list_proves_what_it_lacks() -> None:
+    @instead(Proof, "gone")
+    async def changed(_: Any, self: Any, resource: Any, known: Any, found: Any) -> Any:
+        return {uid: key for uid, key in known.items() if uid not in found.objects}
+
+
+@mutation("17 lists")
+def a_list_that_is_answered_by_404_is_empty() -> None:
+    @instead(listing, "is_served")
+    async def unserved(_: Any, api: Any, resource: Any) -> bool:
+        return False
+
+    @instead(Proof, "_check_unserved")
+    async def changed(_: Any, self: Any, resource: Any) -> None:
+        """It is believed at once."""
+
+
+@mutation("17 lists")
+def any_object_is_a_page() -> None:
+    @instead(listing, "_check_page")
+    def changed(_: Any, page: Any, resource: Any, accept: str) -> Any:
+        metadata = page.get("metadata") or {}
+        return page.get("items") or [], {**metadata, "resourceVersion": metadata.get("resourceVersion", "")}
+
+    a_list_proves_what_it_lacks()
+
+
+# --- 18 bind limit ---------------------------------------------------------------------------------------------------
+
+
+@mutation("18 bind limit")
+def pods_that_were_held_go_on_to_bind_at_once() -> None:
+    @instead(Binder, "take_place")
+    def changed(_: Any, self: Any, assignment: Any) -> bool:
+        self._places(assignment)._taken += 1
+        return True
+
+
+# --- 19 one fence ----------------------------------------------------------------------------------------------------
+
+
+@mutation("19 one fence")
+def the_fence_stays_open_while_nothing_is_heard() -> None:
+    @instead(Leadership, "is_fresh")
+    def changed(_: Any, self: Any) -> bool:
+        return self._own is not None
+
+
+@mutation("19 one fence")
+def a_senior_that_is_late_is_taken_for_dead() -> None:
+    @instead(Leadership, "_is_alive")
+    def changed(_: Any, self: Any, other: Any, now: float) -> bool:
+        return bool(now - other.seen_seconds < other.record.lifetime_seconds / 5)
+
+
+# --- 20 seats --------------------------------------------------------------------------------------------------------
+
+
+@mutation("20 seats")
+def kopf_judges_the_records_of_others() -> None:
+    @instead(elector, "make_settings")
+    def changed(shipped: Any, lead: Any) -> Any:
+        settings = shipped(lead)
+        settings.watching.label_selectors.clear()
+        return settings
+
+
+# --- 21 volumes ------------------------------------------------------------------------------------------------------
+
+
+@mutation("21 volumes")
+def a_volume_that_is_reserved_is_free_for_others() -> None:
+    @instead(VolumeShelf, "_file")
+    def changed(shipped: Any, self: Any, name: str) -> None:
+        reserved, self._reserved = self._reserved, {}
+        shipped(self, name)
+        self._reserved = reserved
+
+
+@mutation("21 volumes")
+def what_a_pod_that_gives_up_has_reserved_is_kept() -> None:
+    @instead(VolumeBinder, "release")
+    def changed(shipped: Any, self: Any, uid: str, outcome: str, **named: Any) -> None:
+        if outcome == "bound":
+            shipped(self, uid, outcome, **named)
+
+
+@mutation("21 volumes")
+def what_others_have_promised_is_overwritten() -> None:
+    @instead(volumes_module, "_check_still_ours")
+    def changed(_: Any, claim: Any, volume: Any) -> None:
+        """Whoever comes last has it."""
+
+    @instead(VolumeWriter, "_patch")
+    async def written(shipped: Any, self: Any, path: str, record: Any, *rest: Any) -> None:
+        await shipped(self, path, replace(record, resource_version=""), *rest)
+
+
+@mutation("21 volumes")
+def a_claim_that_is_made_for_one_node_is_used_on_another() -> None:
+    @instead(VolumeShelf, "claim")
+    def changed(_: Any, self: Any, namespace: str, name: str) -> Any:
+        return self._state.claim(namespace, name)

@@ -421,7 +421,7 @@ class Overseer:
     def _check_limit(self, key: str, node: str, request: Request) -> None:
         """Invariant 18, whatever came before the bind: an extender, a permit, volumes."""
         self._sent = {one for one in self._sent if not one.answer.done()} | {request}
-        limit = self.runtime._scheduler._binder._limit
+        limit = self.runtime._scheduler._binder._ours._limit
         if len(self._sent) > limit:
             said = f"{len(self._sent)} binds are under way with that of {key}, and there may be {limit}"
             self._trace.violate("18 bind limit", said, key, node)
@@ -584,7 +584,13 @@ class Overseer:
             if body is None or nomination.version is not None or uid in waiting or not self.knowledge.wanted(uid):
                 continue
             key, node = object_key(body), nomination.node or "no node"
+            if self._is_bound(uid):
+                continue  # by somebody else: the API server refuses the nomination, and the watch will show why
             self._trace.violate("7 columns", f"{key} is nominated to {node}, and nobody writes it", key, uid)
+
+    def _is_bound(self, uid: str) -> bool:
+        bodies = self._store.list(PODS).items
+        return any(body["metadata"]["uid"] == uid and bool(body["spec"].get("nodeName")) for body in bodies)
 
     def check_echoes(self, calm_since: float) -> None:
         """Invariant 6, in calm weather: a bind whose echo the watch owes us is looked up."""

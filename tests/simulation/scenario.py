@@ -46,7 +46,7 @@ STORM_SECONDS = (30.0, 100.0)
 REPLICA_STORM_SECONDS = (60.0, 120.0)
 TROUBLE_SECONDS = 20.0  # on average, between two that hit Berth as a whole
 REPLICA_TROUBLE_SECONDS = 12.0
-LEADER_SECONDS = 240.0  # until one of several replicas leads, once faults have stopped: a watch may say nothing for long
+LEADER_SECONDS = 240.0  # until a replica leads, once faults have stopped: a watch may say nothing for long
 INFORMED_SECONDS = 600.0  # until the regular comparison has found what was never told
 CALM_SECONDS = 100.0  # until everything that fits is bound; less than the flush, which would hide a pod that was lost
 LOOK_SECONDS = 10.0
@@ -110,11 +110,10 @@ class Scenario:
         return [f"{path[4]}/{path[6]}" for path in (request.path.split("/") for request in requests)]
 
     def _held(self) -> set[str]:
-        return {
-            assumption.node_name
-            for berth in self.replicas
-            for assumption in berth.runtime._cache.assumed().values()
-        }
+        """The nodes that pods were given and are not bound to yet; with several replicas, or are nominated to."""
+        caches = [berth.runtime._cache for berth in self.replicas]
+        held = {assumption.node_name for cache in caches for assumption in cache.assumed().values()}
+        return held.union(*(cache.state.nominated for cache in caches)) if self._count > 1 else held
 
     # --- the run -----------------------------------------------------------------------------------------------------
 
@@ -270,9 +269,7 @@ class Scenario:
 
     async def _deafen(self) -> None:
         self.counts["watch falls silent"] += 1
-        self._choose().deafen(
-            self.random.choice(("Pod", "Pod", "Node")), self.random.choice((5.0, 20.0, 60.0, 150.0))
-        )
+        self._choose().deafen(self.random.choice(("Pod", "Pod", "Node")), self.random.choice((5.0, 20.0, 60.0, 150.0)))
 
     # --- calm --------------------------------------------------------------------------------------------------------
 
@@ -405,9 +402,7 @@ class _Teller(logging.Handler):
 
 
 @contextmanager
-def _quiet_machine(
-    on_error: Callable[[logging.LogRecord], None], parse: Parser, seed: object
-) -> Iterator[None]:
+def _quiet_machine(on_error: Callable[[logging.LogRecord], None], parse: Parser, seed: object) -> Iterator[None]:
     """While a run goes on: Berth leaves the collector alone, what it logs as an error is told to `on_error`, and the
     names and the chance that it makes for itself come from the seed.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import orjson
 
@@ -18,12 +19,11 @@ LAG_SECONDS = 6.0  # ... to one that goes by its watch, and is held up by a requ
 class Seats:
     """Stands beside all replicas."""
 
-    def __init__(
-        self, now: Callable[[], float], trace: Trace, replicas: Callable[[], Sequence[BerthProcess]]
-    ) -> None:
+    def __init__(self, now: Callable[[], float], trace: Trace, replicas: Callable[[], Sequence[BerthProcess]]) -> None:
         self._now = now
         self._trace = trace
         self._replicas = replicas
+        self._stamps: dict[str, Any] = {}  # by identity: the time that its record says
         self._renewals: dict[str, list[tuple[float, float]]] = {}  # by identity: when it was sent, and when it landed
 
     def check_step(self) -> None:
@@ -44,20 +44,31 @@ class Seats:
                 said = f"{request.method} {request.path} of {sender.name} arrives while {others[0].name} leads"
                 self._trace.violate("19 one fence", said, sender.name, others[0].name)
         if request.method == "PATCH" and peering.PLURAL in request.path:
-            body = orjson.loads(request.raw)
-            for identity, record in ((body.get("status") or {}) if isinstance(body, dict) else {}).items():
+            for identity, record in self._changes(orjson.loads(request.raw)):
                 self._follow(sender, request, identity, record)
 
-    def _follow(self, sender: BerthProcess, request: Request, identity: str, record: object) -> None:
+    def _changes(self, patch: Any) -> list[tuple[str, Any]]:
+        """The records that the patch writes, None for those that it removes."""
+        if isinstance(patch, dict):
+            return list((patch.get("status") or {}).items())
+        tests = {step["path"]: step["value"] for step in patch if step["op"] == "test"}
+        removed = [step["path"] for step in patch if step["op"] == "remove" and step["path"].startswith("/status/")]
+        identities = [path.removeprefix("/status/") for path in removed if "/" not in path.removeprefix("/status/")]
+        return [
+            (identity, None)
+            for identity in identities
+            if tests.get(f"/status/{identity}/lastseen") in (None, self._stamps.get(identity))
+        ]
+
+    def _follow(self, sender: BerthProcess, request: Request, identity: str, record: Any) -> None:
         if record is not None:
             self._renewals.setdefault(identity, []).append((request.decided, self._now()))
+            self._stamps[identity] = record.get("lastseen")
             return
         owner = next((berth for berth in self._replicas() if _identity(berth) == identity), None)
         if owner is None or owner is sender or not owner.is_alive:
             return
         self._trace.note(f"{sender.name} removes the record of {owner.name}", sender.name, owner.name)
-        if sender.has_jumped or owner.has_jumped:
-            return  # by its time of day the other is late: that costs the seat, as documented
         grace_seconds = GRACE_SECONDS if sender.was_silent(LIFETIME_SECONDS) else LAG_SECONDS
         seen = [
             landed

@@ -9,7 +9,7 @@ from simulation.mutations import MUTATIONS
 
 SEEDS = 200
 QUICK = ("assume holds no room", "forget does not free", "gates are ignored", "an error has no backoff")
-INVARIANTS = 16
+INVARIANTS = 21
 
 
 def test_every_invariant_has_a_mutation_that_goes_against_it() -> None:

@@ -2,9 +2,10 @@
 
 import pytest
 
+from simulation.listing import LIST_FAULTS
 from simulation.report import Totals, explain, table
 from simulation.scenario import Result, run_seed
-from simulation.weather import EVENT_FAULTS, REQUEST_FAULTS, STAGE_FAULTS, WATCH_RATES, Weather
+from simulation.weather import EVENT_FAULTS, REQUEST_FAULTS, STAGE_FAULTS, WATCH_LIST_FAULTS, WATCH_RATES, Weather
 
 SEEDS = range(6)
 
@@ -52,7 +53,8 @@ def test_the_counts_of_all_seeds_are_added_up() -> None:
 
 def test_over_some_seeds_every_kind_of_fault_happens() -> None:
     possible = set().union(*(Weather(seed).rates for seed in range(30)))
-    assert {*REQUEST_FAULTS, *EVENT_FAULTS, *STAGE_FAULTS, *WATCH_RATES} <= possible
+    named = {*REQUEST_FAULTS, *EVENT_FAULTS, *STAGE_FAULTS, *WATCH_RATES, *LIST_FAULTS, *WATCH_LIST_FAULTS}
+    assert named <= possible
 
 
 def test_calm_weather_has_no_faults() -> None:

@@ -52,6 +52,7 @@ class Watcher:
         note: Note = _nothing,
         *,
         is_reliable: bool = False,
+        label_selector: str = "",
     ) -> None:
         """`is_reliable`: it is cut and told 410, but what it says is all there is, in time and once."""
         self._loop = loop
@@ -62,6 +63,7 @@ class Watcher:
         self._weather = weather
         self._kind = resource.kind
         self._fields = resource.field_selector
+        self._labels = label_selector
         self._find = (resource.group, resource.version, resource.plural)
         self._hand_over = hand_over
         self._queues: dict[str, deque[tuple[str | None, Mapping[str, Any]]]] = {}
@@ -136,7 +138,7 @@ class Watcher:
                 if self._kind in ("Pod", "Node"):
                     self._weather.counts[f"relist of {resource.plural} from the past"] += 1
                 return page
-        return self._store.list(resource, field_selector=self._fields)
+        return self._store.list(resource, field_selector=self._fields, label_selector=self._labels)
 
     # --- changes -----------------------------------------------------------------------------------------------------
 
@@ -147,9 +149,11 @@ class Watcher:
             await asyncio.sleep(5.0)
             self._is_expired = True
             return version
-        while self._link.is_cut:
+        while self._link.is_cut:  # noqa: ASYNC110, as a client tries
             await asyncio.sleep(CUT_SECONDS)
-        watch = self._watch = self._store.watch(resource, field_selector=self._fields, resource_version=version)
+        watch = self._watch = self._store.watch(
+            resource, field_selector=self._fields, label_selector=self._labels, resource_version=version
+        )
         lifetime = self._loop.call_later(self._weather.watch_lifetime_seconds(self._share), watch.close)
         try:
             async for type_, body in watch:
