@@ -428,7 +428,7 @@ class Actors:
             self._report_pending(pod, "Infeasible" if cpu > have else "Deferred")
 
     def _report_resources(self, pod: Object, amounts: Object) -> None:
-        reported = {"name": "main", "allocatedResources": amounts, "resources": {"requests": amounts}}
+        reported: Object = {"name": "main", "allocatedResources": amounts, "resources": {"requests": amounts}}
         reported |= {"image": "registry.example/app:v1", "imageID": "", "ready": True, "restartCount": 0}
         status = {"containerStatuses": [reported], "conditions": _without_resize(pod)}
         self._patch(PODS, pod, {"status": status}, "status")

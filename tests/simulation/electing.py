@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import datetime as real_datetime
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from random import Random
 from types import SimpleNamespace
@@ -81,7 +81,7 @@ class SimElector:
         settings = elector.make_settings(self._lead)
         retry_seconds = elector.RETRY_SHARE * self._lead.leadership.terms.lifetime_seconds
         settings.networking.error_backoffs = elector.BriefBackoffs(retry_seconds, now=self._loop.time)
-        named = {"identity": self._lead.leadership.identity, "settings": settings, "resource": RESOURCE}
+        named: dict[str, Any] = {"identity": self._lead.leadership.identity, "settings": settings, "resource": RESOURCE}
         backlog: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
         pressure = asyncio.Event()
 
@@ -113,7 +113,7 @@ class SimElector:
                 task.cancel()
             await asyncio.gather(*work, return_exceptions=True)
 
-    async def _wait_end(self, work: list[asyncio.Future[Any]]) -> None:
+    async def _wait_end(self, work: Sequence[asyncio.Future[Any]]) -> None:
         alive_seconds, lifetime_seconds = self._loop.time(), self._lead.leadership.terms.lifetime_seconds
         while not self._is_stopping.is_set() and self._main_loop_moves():
             if self._lead.leadership.is_alive():

@@ -18,7 +18,6 @@ from berth.cluster import binder as cluster_binder
 from berth.cluster import listing
 from berth.cluster.conditions import Conditions
 from berth.cluster.leadership import Leadership
-from berth.cluster.volumes import VolumeWriter
 from berth.engine.budgets import Budgets
 from berth.engine.guests import Guests
 from berth.engine.plugins import taint_toleration
@@ -31,7 +30,6 @@ from berth.model import Pod
 from berth.policy.shelf import Shelf
 from berth.scheduler import cache as cache_module
 from berth.scheduler import pods as pods_module
-from berth.scheduler import volumes as volumes_module
 from berth.scheduler.binding import Binder
 from berth.scheduler.cache import Cache
 from berth.scheduler.change_log import ChangeLog
@@ -615,13 +613,6 @@ def pods_that_were_held_go_on_to_bind_at_once() -> None:
 
 
 @mutation("19 one fence")
-def the_fence_stays_open_while_nothing_is_heard() -> None:
-    @instead(Leadership, "is_fresh")
-    def changed(_: Any, self: Any) -> bool:
-        return self._own is not None
-
-
-@mutation("19 one fence")
 def a_senior_that_is_late_is_taken_for_dead() -> None:
     @instead(Leadership, "_is_alive")
     def changed(_: Any, self: Any, other: Any, now: float) -> bool:
@@ -658,17 +649,6 @@ def what_a_pod_that_gives_up_has_reserved_is_kept() -> None:
     def changed(shipped: Any, self: Any, uid: str, outcome: str, **named: Any) -> None:
         if outcome == "bound":
             shipped(self, uid, outcome, **named)
-
-
-@mutation("21 volumes")
-def what_others_have_promised_is_overwritten() -> None:
-    @instead(volumes_module, "_check_still_ours")
-    def changed(_: Any, claim: Any, volume: Any) -> None:
-        """Whoever comes last has it."""
-
-    @instead(VolumeWriter, "_patch")
-    async def written(shipped: Any, self: Any, path: str, record: Any, *rest: Any) -> None:
-        await shipped(self, path, replace(record, resource_version=""), *rest)
 
 
 @mutation("21 volumes")

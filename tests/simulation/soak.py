@@ -47,7 +47,7 @@ from berth.sim.store import Object, Store
 from berth.sim.virtual_clock import VirtualClock
 from reference.engine import feasible
 from reference.world import World
-from simulation.network import SimApi
+from simulation.network import Link, SimApi
 from simulation.overseer import sums
 from simulation.policies import reference_profile
 from simulation.recording import CRD_FOLDER, _documents
@@ -292,10 +292,13 @@ class Soak:
         self.seconds = minutes * 60.0
         self.memory: list[Sample] = []
         self.problems: list[str] = []
-        api = SimApi(self.loop, self.store, self.weather, _nothing, _nothing, _nothing)
+        self.weather._page = 0
+        link = Link(self.loop.time)
+        api = SimApi(self.loop, self.store, self.weather, link)
         self.runtime = Runtime(Options(https_address="", seed=seed, standalone=True), clock=clock, api=api)
         self.watchers = [
-            Watcher(self.loop, self.store, self.weather, resource, self.runtime.on_event) for resource in RESOURCES
+            Watcher(self.loop, self.store, self.weather, resource, self.runtime.on_event, link)
+            for resource in RESOURCES
         ]
 
     def run(self) -> list[str]:
@@ -449,10 +452,6 @@ def held_bytes(root: object, outside: tuple[type, ...]) -> int:
                 seen.add(id(other))
                 waiting.append(other)
     return total
-
-
-def _nothing(*_: object) -> None:
-    """Nobody looks."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
