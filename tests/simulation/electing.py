@@ -82,7 +82,7 @@ class SimElector:
         retry_seconds = elector.RETRY_SHARE * self._lead.leadership.terms.lifetime_seconds
         settings.networking.error_backoffs = elector.BriefBackoffs(retry_seconds, now=self._loop.time)
         named: dict[str, Any] = {"identity": self._lead.leadership.identity, "settings": settings, "resource": RESOURCE}
-        backlog: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+        backlog: asyncio.Queue[Any] = asyncio.Queue()
         pressure = asyncio.Event()
 
         def hand_over(_: str, type_: str | None, body: Mapping[str, Any]) -> None:
