@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from berth.scheduler.places import Places
-
 from berth.cluster import peering
 from berth.cluster.lead import Lead
 from berth.cluster.listing import Resource
 from berth.runtime import RESOURCES, Options, Runtime
+from berth.scheduler.places import Places
 from berth.sim.loop import Process, SeededLoop
 from berth.sim.virtual_clock import VirtualClock
 from simulation import electing

@@ -11,13 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from berth.cluster.proof import Proof
-
 from berth import elector
 from berth.cluster import binder as cluster_binder
 from berth.cluster import listing
 from berth.cluster.conditions import Conditions
 from berth.cluster.leadership import Leadership
+from berth.cluster.proof import Proof
 from berth.engine.budgets import Budgets
 from berth.engine.guests import Guests
 from berth.engine.plugins import taint_toleration
