@@ -3,7 +3,7 @@
 The versions are those of constraints.txt, so this chooses none: it takes what Berth needs at run time, and setuptools
 to build it, from the metadata of what `make install` has installed, and asks the package index that pip is configured
 with for the hashes. Wheels for other interpreters and systems than those of the image and its tests are left out. The
-file names no index: where packages come from is up to whoever builds, and the hashes hold wherever that is.
+file names no index: where packages come from is for the builder to say, and the hashes hold wherever that is.
 """
 
 import os

@@ -116,7 +116,7 @@ class EmbeddedPlane:
         self._backup = self.store.back_up()
 
     def restore(self) -> None:
-        """The store goes back to the backup; whoever is connected is cut off."""
+        """The store goes back to the backup; all connections are cut."""
         assert self._backup is not None, "there is no backup"
         self._call(self.server.restore(self._backup))
 

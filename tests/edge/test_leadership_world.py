@@ -303,7 +303,7 @@ def test_a_record_that_nobody_renews_is_removed_and_no_other(seed: int) -> None:
 
 
 def lead_of(world: World) -> Replica:
-    """Whoever leads once all have settled."""
+    """The replica that leads once all have settled."""
     play(world, CALM_SECONDS)
     (leader,) = world.open_fences()
     return leader

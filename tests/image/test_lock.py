@@ -34,7 +34,7 @@ def test_the_lock_has_the_versions_that_are_pinned() -> None:
 
 
 def test_the_lock_is_entries_with_hashes_and_nothing_else() -> None:
-    """No address of an index, no option: where packages come from is up to whoever builds."""
+    """No address of an index, no option: where packages come from is for the builder to say."""
     rest = ENTRY.sub("", LOCK.read_text())
     assert all(line.startswith("# ") for line in rest.splitlines())
     assert "://" not in rest

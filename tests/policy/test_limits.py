@@ -78,7 +78,7 @@ class TestReservedNames:
         assert in_force(book, "default-scheduler") == "a/1"
         assert "gpu is reserved" in refusal(book, "b")
 
-    def test_whoever_edits_the_base_of_a_trusted_policy_does_not_decide_in_its_place(self) -> None:
+    def test_a_user_who_edits_the_base_of_a_trusted_policy_does_not_decide_in_its_place(self) -> None:
         book = a_book(trusting("batch", "common"))
         book.observe(make_policy("anybody", schedulerName="x"))
         book.observe(make_policy("common", schedulerName="y"))

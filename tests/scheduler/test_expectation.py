@@ -164,7 +164,7 @@ async def test_a_preemptor_whose_bind_fails_is_nominated_no_more() -> None:
 # --- another replica --------------------------------------------------------------------------------------------------
 
 
-async def test_whoever_leads_next_goes_on_with_the_node_that_is_expected() -> None:
+async def test_the_next_leader_goes_on_with_the_node_that_is_expected() -> None:
     async with running() as house:
         house.write(HERE, THERE, MADE, make_claim("data"), pod_with("data", name="web", cpu="1"))
         await house.go()

@@ -12,13 +12,13 @@ the gap. So each kind is counted: a metadata-only list of ours is compared with 
 
 An answer that is not a list of the kind proves nothing and changes nothing (`listing`); it is asked for again.
 
-A kind is counted at the start, until it is whole; soon after objects were listed again or a watch was opened again,
+A kind is counted at the start, until it is synced; soon after objects were listed again or a watch was opened again,
 when the API server comes back after an outage, when the echo of a bind is missing, when somebody asks for it
 (`report`); and regularly. Once whole, a kind stays whole: later counts repair (`drift`). A kind whose API is not served
-is whole and empty, and is looked at again by every regular count.
+is synced and empty, and is looked at again by every regular count.
 
 A store that was restored from a backup has older versions than before. `on_rewound` is told, and the kind is not
-compared until `start_over`. From then on no kind is whole; each becomes so when everything listed was shown anew.
+compared until `start_over`. From then on no kind is synced; each becomes so when everything listed was shown anew.
 
 Whoever is about to lead asks for more (`confirm`): that the watch has shown everything that exists *now*. Nothing is
 read for that; a watch that shows nothing fails it.

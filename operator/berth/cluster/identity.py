@@ -24,7 +24,7 @@ NAMESPACE = Resource("Namespace", "", "v1", "namespaces", namespaced=False, fiel
 
 
 class ClusterIdentity:
-    """Asked by whoever is about to believe a list that says much, and now and then."""
+    """Asked before a list that removes much is believed, and now and then."""
 
     def __init__(self, api: Api, *, on_other: Callable[[str], None], on_rewound: Callable[[str], None]) -> None:
         self._api = api

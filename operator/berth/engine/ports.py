@@ -30,7 +30,7 @@ def any_clash(some: Iterable[HostPort], others: Iterable[HostPort]) -> bool:
 class PortIndex:
     """Row counts by (protocol, port) and address; what nobody holds any more is forgotten.
 
-    Whoever wants a port on every address looks at one count of all addresses, not at each of them: a pod may name any
+    A pod that wants a port on all addresses looks at one count of all of them, not at each: a pod may name any
     number.
     """
 

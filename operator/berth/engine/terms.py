@@ -4,7 +4,7 @@ Equal terms of many pods are one `CarriedTerm` with a count a row. Terms are fou
 may select, never by walking over them all; one that no placed pod carries any more is forgotten.
 
 A term is about places only where the node of a pod that carries it has its topology key. Where none has, the term is
-idle: it is near nothing, whoever it selects, and is not in the index. A pod may name thousands of keys that no node
+idle: it is near nothing, whatever it selects, and is not in the index. A pod may name thousands of keys that no node
 has, and costs a decision nothing by it. A label that such a node gets later makes the term count.
 """
 

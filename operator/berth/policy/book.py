@@ -309,7 +309,7 @@ class PolicyBook:
 
 
 def _idle(pages: Iterable[Page], limits: Limits) -> dict[str, Idle]:
-    """By schedulerName, with that of the built-in policy: whoever holds it, pods that ask for it are ours.
+    """By schedulerName, with that of the built-in policy: pods that ask for it are ours.
 
     A policy that may not have its name makes no pods ours: another scheduler serves them.
     """

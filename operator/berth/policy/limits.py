@@ -5,7 +5,7 @@
     trusted policies       the policies, by name, that neither of the two limits
     addresses              where extenders may be
 
-A trusted policy is based on Berth's own bases or on trusted policies: else whoever edits its base would decide in its
+A trusted policy is based on Berth's own bases or on trusted policies: else an editor of its base would decide in its
 place. A policy in mode Shadow decides nothing, and may have any name.
 """
 

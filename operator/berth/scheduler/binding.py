@@ -20,7 +20,7 @@ them says when it does not succeed is no proof that nothing was bound, so the ou
 
 The API server is asked for a limited number of binds at once (`bind_limit`), whichever way a pod has come, and each
 extender and each plugin that binds for another number. So an extender that hangs holds up nobody but the pods that it
-is to bind; should it decline, the pod needs one of the places at the API server as well. Whoever hands a pod over has
+is to bind; should it decline, the pod needs one of the places at the API server as well. The caller has
 taken a place for it (`take_place`, `wait_place`); until then the pod is not being bound, and is with `Stages`.
 
 At its end, once, the plugins of the policy hear whether the pod is bound (`Course.end`).

@@ -2,7 +2,7 @@
 
 A pod is nominated to the node that is being made free for it. One that has its node and is not bound at once, because
 it waits for a permit or for its volumes, is nominated to that node too (`expect`): cluster autoscalers go by it, and
-whoever leads next tries this node first. It is kube-scheduler's NominatedNodeNameForExpectation.
+the next leader tries this node first. It is kube-scheduler's NominatedNodeNameForExpectation.
 
 Pods of other schedulers are theirs: what they wait for counts, and is never taken from them.
 

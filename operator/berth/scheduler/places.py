@@ -3,7 +3,7 @@
 A place that becomes free goes to the first who waits, so nobody who comes later overtakes. Who is cancelled while it
 waits takes no place, also where it was given one in the same moment.
 
-What it does not do: know who has which place. Whoever took one gives it back, once.
+What it does not do: know who has which place. The caller that took one gives it back, once.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ class Places:
 
     @property
     def is_full(self) -> bool:
-        """Whether whoever asks now has to wait."""
+        """Whether a caller has to wait now."""
         return self._taken >= self._limit
 
     @property
