@@ -201,7 +201,7 @@ class Runtime:
         self._is_whole = False  # every kind has been listed; stays so
         self._has_stepped_down = False
         self._look_soon = asyncio.Event()
-        self._checks_of_watches: set[asyncio.Task[None]] = set()
+        self._checks_of_watches: dict[asyncio.Task[None], None] = {}
         self._starting_over: asyncio.Task[None] | None = None
         self._has_started_over = False  # and nobody has been woken since
         self._watch_has_ended = asyncio.Event()
@@ -486,8 +486,8 @@ class Runtime:
         number = version_number(version)
         if number is not None and self._hears.is_set() and self._tasks:
             task = asyncio.create_task(self._census.check_watch(kind, number), name=f"watch-{kind}")
-            self._checks_of_watches.add(task)
-            task.add_done_callback(self._checks_of_watches.discard)
+            self._checks_of_watches[task] = None
+            task.add_done_callback(self._checks_of_watches.pop)
 
     def _note_nameless(self, kind: str) -> None:
         """Without a UID nobody can say which object it is about; said once a kind, counted always."""

@@ -148,8 +148,8 @@ async def test_nominated_node_names_for_expectation(tmp_path: Path, expects: boo
         runtime = make_runtime(tmp_path, server.port, NominatedNodeNameForExpectation=expects)
         prepare(server)
         path = "/api/v1/namespaces/default/persistentvolumeclaims"
-        server.answer("GET", "/api/v1/persistentvolumeclaims", Answer(200, {"metadata": {}, "items": [claim]}))
-        server.answer("GET", "/apis/storage.k8s.io/v1/storageclasses", Answer(200, {"metadata": {}, "items": [kind]}))
+        server.answer("GET", "/api/v1/persistentvolumeclaims", listed("PersistentVolumeClaim", claim))
+        server.answer("GET", "/apis/storage.k8s.io/v1/storageclasses", listed("StorageClass", kind))
         server.answer("PATCH", f"{path}/data", Answer(200, claim))
         await runtime.start()
         for each in (make_node("a"), claim, kind):

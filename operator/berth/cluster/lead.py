@@ -79,7 +79,7 @@ class Lead:
         self._has_entered = False  # it is for the elector to do so first
         self._entered_seconds = 0.0
         self._cleaned_seconds = 0.0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in the order in which they began
         self._proving: asyncio.Task[None] | None = None
         self.since: datetime | None = None
         self.beat_seconds = clock.now()
@@ -276,8 +276,8 @@ class Lead:
 
     def _start(self, work: "Awaitable[None]") -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
         return task
 
     async def _try(self, what: str, work: Awaitable[None]) -> None:

@@ -109,7 +109,7 @@ class Extending:
         self._calls: dict[str, _Call] = {}
         self._busy: Counter[Lane] = Counter()
         self._held: dict[Lane, list[tuple[int, float, int, QueuedPod]]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in the order in which they began
         self._refilling: set[Lane] = set()
         self._said: dict[str, str] = {}  # by extender: the problem that was logged last
         self._talks = VictimTalks(cache.state, asker, bodies, self._note)
@@ -175,8 +175,8 @@ class Extending:
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
         return task
 
     # --- one attempt -------------------------------------------------------------------------------------------------

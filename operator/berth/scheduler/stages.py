@@ -100,7 +100,7 @@ class Stages:
         self._measures = measures
         self._ways: dict[str, _Way] = {}
         self._uids: dict[str, str] = {}  # by namespace and name: a successor of that name may show that a pod is gone
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in the order in which they began
         self.withdraw: Callable[[Pod], None] = lambda pod: None
         self.drop: Callable[[Pod], None] = lambda pod: None
         self.expect: Callable[[Pod, str], None] = lambda pod, node_name: None
@@ -155,8 +155,8 @@ class Stages:
 
     def _set_out(self, way: _Way) -> None:
         way.task = asyncio.get_running_loop().create_task(self._run(way))
-        self._tasks.add(way.task)
-        way.task.add_done_callback(self._tasks.discard)
+        self._tasks[way.task] = None
+        way.task.add_done_callback(self._tasks.pop)
 
     def _enter(self, way: _Way) -> None:
         self._ways[way.uid], self._uids[way.assignment.pod.key] = way, way.uid

@@ -72,7 +72,7 @@ class VolumeBinder:
         self._cluster = cluster
         self._clock = clock
         self._waits: dict[str, _Wait] = {}
-        self._interested: dict[Subject, set[_Wait]] = {}
+        self._interested: dict[Subject, dict[str, _Wait]] = {}  # by UID of the pod, in the order of the decisions
         self.outcomes: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -87,7 +87,7 @@ class VolumeBinder:
         self._state.volumes.shelf.reserve(wait.uid, plan)
         self._waits[wait.uid] = wait
         for subject in wait.subjects():
-            self._interested.setdefault(subject, set()).add(wait)
+            self._interested.setdefault(subject, {})[wait.uid] = wait
 
     async def bind(self, uid: str) -> None:
         """Return when all that is reserved for the pod is bound, and release it then; raises NotBound."""
@@ -110,7 +110,7 @@ class VolumeBinder:
         if wait is None:
             return
         for subject in set(wait.subjects()):
-            self._interested[subject].discard(wait)
+            self._interested[subject].pop(uid, None)
             if not self._interested[subject]:
                 del self._interested[subject]
         self._state.volumes.shelf.release(uid)
@@ -121,7 +121,7 @@ class VolumeBinder:
     def heard(self, kind: str, body: Mapping[str, Any]) -> None:
         """The watch spoke of an object: whoever may wait for that looks again."""
         for subject in _subjects(kind, body) if self._waits else ():
-            for wait in self._interested.get(subject, ()):
+            for wait in self._interested.get(subject, {}).values():
                 wait.signal.set()
 
     # --- writing -----------------------------------------------------------------------------------------------------
