@@ -352,7 +352,7 @@ def many(names: int) -> dict[str, Any]:
 
 
 def many_sidecars(names: int) -> dict[str, Any]:
-    inits = [container(f"s{at}", {f"example.com/r{at}": "1"}, sidecar=True) for at in range(names // 4)]
+    inits = [container(f"s{at}", {f"example.com/r{at}": "1"}, sidecar=True) for at in range(names // 16)]  # a pod may have 1,000
     return make_pod("p", containers=[container()], initContainers=inits)
 
 
