@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 FIRST_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", "pods", "")  # the last stands for what no node has
-MOST_RESOURCES: Final = 128
+MOST_RESOURCES: Final = 256
 _WORTH_TRIMMING: Final = 64
 
 
