@@ -352,7 +352,8 @@ def many(names: int) -> dict[str, Any]:
 
 
 def many_sidecars(names: int) -> dict[str, Any]:
-    inits = [container(f"s{at}", {f"example.com/r{at}": "1"}, sidecar=True) for at in range(names // 16)]  # a pod may have 1,000
+    """A pod may have 1,000 init containers, so fewer than names."""
+    inits = [container(f"s{at}", {f"example.com/r{at}": "1"}, sidecar=True) for at in range(names // 16)]
     return make_pod("p", containers=[container()], initContainers=inits)
 
 
