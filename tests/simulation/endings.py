@@ -52,8 +52,11 @@ def check_settled(store: RecordingStore, overseer: Overseer, trace: Trace, *, fl
         _, _, found = _fitting(store, overseer, world, body)
         if found and (flushed or not overseer.was_refused_by_usher(uid)):
             trace.violate("10 liveness", f"{key} is not bound, and fits on {found}", key, uid)
-        if uid not in overseer._cache.assumed():  # else it waits for a volume that may never come
+        has_node = uid in overseer._cache.assumed()  # and waits there for a volume that may never come
+        if not has_node:
             _check_nomination(overseer, body, trace)
+        if has_node and body["status"].get("nominatedNodeName"):
+            continue  # which says so
         if condition is None or condition["status"] != "False" or not condition.get("message"):
             trace.violate("11 reasons", f"{key} is not bound and does not say why: {condition}", key, uid)
 
