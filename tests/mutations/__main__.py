@@ -15,7 +15,7 @@ from mutations.running import Mutation, Outcome, run_unchanged, test
 from simulation.mutating import hunt_all
 from simulation.mutations import MUTATIONS as SIMULATED
 
-SIMULATED_SEEDS = 200
+SIMULATED_SEEDS = 500  # some bugs need a rare course of events
 
 
 def main() -> int:

@@ -1,13 +1,10 @@
-"""Mutations of the shipped code are noticed: the invariants are not merely there."""
-
-import os
+"""Mutations of the shipped code are noticed: the invariants are not merely there. `make mutations` has them all."""
 
 import pytest
 
 from simulation.mutating import hunt_all
 from simulation.mutations import MUTATIONS
 
-SEEDS = 200
 QUICK = ("assume holds no room", "forget does not free", "gates are ignored", "an error has no backoff")
 INVARIANTS = 21
 
@@ -22,10 +19,3 @@ def test_a_plain_mutation_is_noticed_by_one_of_the_first_seeds(name: str, monkey
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     caught = next(iter(hunt_all(5, 1, name)))
     assert caught.seed is not None
-
-
-@pytest.mark.cluster  # minutes, as those that need a control plane
-def test_every_mutation_is_noticed_within_200_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
-    missed = [caught.mutation for caught in hunt_all(SEEDS, os.cpu_count() or 1) if caught.seed is None]
-    assert missed == []
