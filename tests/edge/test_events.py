@@ -308,7 +308,7 @@ async def test_the_pod_s_scheduler_is_who_reports_if_it_may(
     assert server.requests[0].body["reportingController"] == controller
 
 
-async def test_occurrences_within_half_a_minute_are_counted_and_not_written_one_by_one(
+async def test_occurrences_soon_after_each_other_are_counted_and_not_written_one_by_one(
     server: Server, events: EventRecorder
 ) -> None:
     server.answer("POST", NEW, Answer(201))

@@ -48,12 +48,16 @@ class ClusterIdentity:
 
     async def _list(self, timeout_seconds: float) -> Listing:
         listing = await list_metadata(self._api, NAMESPACE, timeout_seconds=timeout_seconds)
+        self.check(listing)
+        return listing
+
+    def check(self, listing: Listing) -> None:
+        """That a list of namespaces is of this cluster; raises OtherCluster, or Malformed if kube-system is missing."""
         for uid, name in listing.objects.items():
             if name == SYSTEM:
                 self.note(uid)
         if self.uid and self.uid not in listing.objects:
             raise Malformed(f"the list of namespaces lacks {SYSTEM}")
-        return listing
 
     def note(self, uid: str) -> None:
         """Namespace kube-system has this UID where the answer comes from. Raises OtherCluster."""

@@ -23,7 +23,7 @@ from typing import Any
 
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Malformed
-from berth.cluster.identity import SYSTEM, ClusterIdentity
+from berth.cluster.identity import ClusterIdentity
 from berth.cluster.listing import Listing, Resource, is_served, list_metadata
 from berth.scheduler.ports import Clock
 
@@ -45,7 +45,7 @@ class Proof:
         """Those of the known objects that are gone; raises ApiError, Unreachable or Malformed if nothing is proven."""
         gone = {uid: key for uid, key in known.items() if uid not in listing.objects}
         if resource.kind == "Namespace":
-            self._check_system(listing)
+            self._identity.check(listing)
         if not gone or 2 * len(gone) < len(known):
             return gone
         await self._identity.ask()
@@ -66,13 +66,6 @@ class Proof:
             second = await list_metadata(self._api, resource)
             if second.objects or not second.is_served:
                 raise Malformed(f"one list of {resource.plural} is empty, and another one is not")
-
-    def _check_system(self, listing: Listing) -> None:
-        for uid, name in listing.objects.items():
-            if name == SYSTEM:
-                self._identity.note(uid)
-        if self._identity.uid and self._identity.uid not in listing.objects:
-            raise Malformed(f"the list of namespaces lacks {SYSTEM}")
 
     async def _check_unserved(self, resource: Resource) -> None:
         await self._clock.sleep(UNSERVED_SECONDS)
