@@ -31,6 +31,7 @@ KEPT_WIDE: Final = 256  # requirements of all questions that neither a label nor
 _KEPT_SUMS: Final = 8
 _DENSE_FROM: Final = 64
 _MANY_COUNTS: Final = 1024
+_LARGE_GROUP: Final = 4  # rows, from which on a group keeps them as arrays
 
 NamespaceLabels = Callable[[str], Mapping[str, str] | None]
 E = TypeVar("E", bound=Hashable)
@@ -117,19 +118,41 @@ class RowCounts:
             self._few, self._arrays, self._column = None, None, column
             self.version += 1
 
-    def fill(self, parts: Sequence[Mapping[int, int]]) -> None:
-        """Adds the counts of many others to these, which are empty, in one go where they are many."""
-        size = sum(map(len, parts))
-        if size <= _MANY_COUNTS:
-            for counts in parts:
-                self.add_many(counts)
+    def fill(self, groups: Sequence[_Group]) -> None:
+        """Adds the pods of many groups to these counts, which are empty, in one go where they are many."""
+        if sum(len(group.rows) for group in groups) <= _MANY_COUNTS:
+            for group in groups:
+                self.add_many(group.rows)
             return
-        rows = np.fromiter(chain.from_iterable(parts), np.int64, size)
-        pods = np.fromiter(chain.from_iterable(counts.values() for counts in parts), np.int64, size)
-        column = np.zeros(max(self._extent.capacity, int(rows.max()) + 1), dtype=np.int64)
+        large = [group.counted() for group in groups if len(group.rows) >= _LARGE_GROUP]
+        small = [group.rows for group in groups if len(group.rows) < _LARGE_GROUP]
+        size = sum(map(len, small))
+        rows = np.fromiter(chain.from_iterable(small), np.int64, size)
+        pods = np.fromiter(chain.from_iterable(counts.values() for counts in small), np.int64, size)
+        self.refill(
+            np.concatenate([rows, *(rows for rows, _ in large)]), np.concatenate([pods, *(pods for _, pods in large)])
+        )
+
+    def copy(self) -> RowCounts:
+        """The same counts, which are moved on their own from now on."""
+        counts = RowCounts(self._extent)
+        counts._few = None if self._few is None else dict(self._few)
+        counts._column = self._column.copy()
+        return counts
+
+    def refill(self, rows: Int64Column, pods: Int64Column) -> None:
+        """Counts these pods on these rows, which may repeat, and no others any more."""
+        column = np.zeros(max(self._extent.capacity, int(rows.max(initial=-1)) + 1), dtype=np.int64)
         np.add.at(column, rows, pods)
-        self._few, self._arrays, self._column = None, None, column
+        counting = column.nonzero()[0]
+        self._few = self._arrays = None
+        self._column = column
+        if len(counting) <= _DENSE_FROM:
+            self._few = dict(zip(counting.tolist(), column[counting].tolist(), strict=True))
+            self._column = column[:0].copy()
+        self._sums.clear()
         self.version += 1
+        self.settlement += 1
 
     def column(self) -> Int64Column:
         """int64[all rows]: the count of each row."""
@@ -159,6 +182,16 @@ class RowCounts:
             rows = np.fromiter(self._few.keys(), np.int64, size)
             self._arrays = rows, np.fromiter(self._few.values(), np.int64, size)
         return self._arrays
+
+    def add_to(self, column: Int64Column, weight: int) -> None:
+        """Adds each row's count times the weight to a column, which may have fewer rows."""
+        if self._few is None:
+            size = min(len(column), len(self._column))
+            column[:size] += weight * self._column[:size]
+        else:
+            rows, counts = self.counted()
+            inside = rows < len(column)
+            column[rows[inside]] += weight * counts[inside]
 
     def per_domain(self, domains: Int64Column, size: int) -> Int64Column:
         """int64[size]: sums by the rows' domain ids, as in a label's column; a row of id -1 is left out.
@@ -235,7 +268,16 @@ class LabelIndex(Generic[E]):
 
     def candidates(self, labels: Mapping[str, str]) -> Iterator[E]:
         """Every entry that may match these labels, once."""
-        yield from self._others
+        yield from self.wide
+        yield from self.named(labels)
+
+    @property
+    def wide(self) -> Collection[E]:
+        """The entries that no label finds: they may match any."""
+        return self._others
+
+    def named(self, labels: Mapping[str, str]) -> Iterator[E]:
+        """The entries that one of these labels finds, once."""
         if self._by_label:
             for label in labels.items():
                 yield from self._by_label.get(label, ())
@@ -257,14 +299,32 @@ def narrowest(selectors: Iterable[LabelSelector]) -> Requirement | None:
 class _Group:
     """The placed pods of one namespace that have equal labels and are, or are not, being deleted."""
 
-    __slots__ = ("deleting", "labels", "namespace", "questions", "rows")
+    __slots__ = ("_arrays", "deleting", "labels", "namespace", "questions", "rows")
 
     def __init__(self, pod: Pod) -> None:
         self.namespace = pod.namespace
         self.labels = pod.labels
         self.deleting = pod.deleting
         self.rows: dict[int, int] = {}
+        self._arrays: tuple[Int64Column, Int64Column] | None = None
         self.questions: dict[_Question, None] = {}
+
+    def move(self, row: int, sign: int) -> None:
+        """A pod of it has come to the row (1) or gone from it (-1)."""
+        count = self.rows.get(row, 0) + sign
+        if count:
+            self.rows[row] = count
+        else:
+            del self.rows[row]
+        self._arrays = None
+
+    def counted(self) -> tuple[Int64Column, Int64Column]:
+        """The rows that have pods of it, and how many: kept for the next question that matches it."""
+        if self._arrays is None:
+            size = len(self.rows)
+            rows = np.fromiter(self.rows.keys(), np.int64, size)
+            self._arrays = rows, np.fromiter(self.rows.values(), np.int64, size)
+        return self._arrays
 
 
 class _Question:
@@ -288,6 +348,11 @@ class _Question:
             if met is self.any_of:
                 return met
         return not self.any_of
+
+    @property
+    def key(self) -> Hashable:
+        """What it is asked by."""
+        return self.matches, self.terminating, self.any_of
 
     @property
     def indexed(self) -> Sequence[LabelSelector]:
@@ -315,10 +380,11 @@ class PodCounts:
         self._groups: dict[Hashable, _Group] = {}
         self._by_namespace: dict[str, dict[_Group, None]] = {}
         self._by_label: dict[tuple[str, str], dict[str, dict[_Group, None]]] = {}
-        self._questions: OrderedDict[Hashable, _Question] = OrderedDict()
+        self._questions: dict[Hashable, _Question] = {}
+        self._by_use: OrderedDict[_Question, None] = OrderedDict()  # that asked for longest ago first
         self._index: LabelIndex[_Question] = LabelIndex()
         self._in_namespace: dict[str, dict[_Question, None]] = {}
-        self._wide: OrderedDict[Hashable, _Question] = OrderedDict()  # by their keys
+        self._wide: OrderedDict[_Question, None] = OrderedDict()
         self._wide_requirements = 0
 
     # --- asking ------------------------------------------------------------------------------------------------------
@@ -328,38 +394,40 @@ class PodCounts:
         key = (matches, terminating, any_of)
         question = self._questions.get(key)
         if question is not None:
-            self._questions.move_to_end(key)
-            if key in self._wide:
-                self._wide.move_to_end(key)
+            self._by_use.move_to_end(question)
+            if question in self._wide:
+                self._wide.move_to_end(question)
             return question.counts
         question = _Question(matches, terminating, any_of, self._extent)
         if len(question.selectors) < len(matches):
             return question.counts  # a selector that is absent matches nothing, ever
-        found = [g for g in self._candidates(question) if question.matches_group(g, self._namespace_labels)]
+        found = [group for group in self._matching(question) if terminating or not group.deleting]
         question.groups.update(dict.fromkeys(found))
         for group in found:
             group.questions[question] = None
-        question.counts.fill([group.rows for group in found])
+        question.counts.fill(found)
         self._questions[key] = question
-        self._index_question(key, question)
+        self._by_use[question] = None
+        self._index_question(question)
         if len(self._questions) > KEPT_QUESTIONS:
-            self._forget(next(iter(self._questions)))
+            self._forget(next(iter(self._by_use)))
         while self._wide_requirements > KEPT_WIDE and len(self._wide) > 1:
             self._forget(next(iter(self._wide)))
         return question.counts
 
-    def _index_question(self, key: Hashable, question: _Question) -> None:
+    def _index_question(self, question: _Question) -> None:
         if narrowest(question.indexed) is not None:
             self._index.add(question, question.indexed)
         elif question.namespaces is not None:
             for namespace in question.namespaces:
                 self._in_namespace.setdefault(namespace, {})[question] = None
         else:
-            self._wide[key] = question
+            self._wide[question] = None
             self._wide_requirements += question.size
 
-    def _unindex_question(self, key: Hashable, question: _Question) -> None:
-        if self._wide.pop(key, None) is not None:
+    def _unindex_question(self, question: _Question) -> None:
+        if question in self._wide:
+            del self._wide[question]
             self._wide_requirements -= question.size
             return
         if narrowest(question.indexed) is not None:
@@ -371,35 +439,48 @@ class PodCounts:
             if not found:
                 del self._in_namespace[namespace]
 
-    def _candidates(self, question: _Question) -> Iterable[_Group]:
-        """The groups that may match, each once."""
+    def _matching(self, question: _Question) -> Iterable[_Group]:
+        """The groups that the question is about, each once, those that are being deleted included."""
         if not question.any_of:
             return self._meeting(question.matches, question.selectors)
         each = zip(question.matches, question.selectors, strict=True)
         return dict.fromkeys(group for match, selector in each for group in self._meeting((match,), (selector,)))
 
     def _meeting(self, matches: Sequence[PodMatch], selectors: Sequence[LabelSelector]) -> Iterator[_Group]:
-        """The groups that may meet all of these, found by label where one of them names one."""
+        """The groups that meet all of these, found by label where one of them names one.
+
+        There may be as many groups as pods: what is asked of each is only what its labels say.
+        """
         wanted = narrowest(selectors)
         if wanted is None:
             places: list[dict[str, dict[_Group, None]]] = [self._by_namespace]
         else:
             places = [self._by_label.get((wanted.key, value), {}) for value in wanted.values]
+        requirements = [requirement for selector in selectors for requirement in selector.requirements]
         match = min(matches, key=lambda m: (m.namespace_selector is not None, len(m.namespaces)))
         for groups in places:
             named = match.namespaces if match.namespace_selector is None else list(groups)
             for namespace in named:
-                yield from groups.get(namespace, ())
+                found = groups.get(namespace)
+                if found and all(each.covers(namespace, self._namespace_labels) for each in matches):
+                    for group in found:
+                        labels = group.labels
+                        for requirement in requirements:
+                            if not requirement.matches(labels):
+                                break
+                        else:
+                            yield group
 
     def _join(self, question: _Question, group: _Group) -> None:
         question.groups[group] = None
         group.questions[question] = None
         question.counts.add_many(group.rows)
 
-    def _forget(self, key: Hashable) -> None:
-        question = self._questions.pop(key)
+    def _forget(self, question: _Question) -> None:
+        del self._questions[question.key]
+        del self._by_use[question]
         question.counts.dropped = True
-        self._unindex_question(key, question)
+        self._unindex_question(question)
         for group in question.groups:
             del group.questions[question]
 
@@ -409,7 +490,7 @@ class PodCounts:
         group = self._groups.get(pod.crowd)
         if group is None:
             group = self._groups[pod.crowd] = self._found(pod)
-        group.rows[row] = group.rows.get(row, 0) + 1
+        group.move(row, 1)
         for question in group.questions:
             question.counts.add(row, 1)
 
@@ -417,9 +498,7 @@ class PodCounts:
         group = self._groups[pod.crowd]
         for question in group.questions:
             question.counts.add(row, -1)
-        group.rows[row] -= 1
-        if not group.rows[row]:
-            del group.rows[row]
+        group.move(row, -1)
         if not group.rows:
             del self._groups[pod.crowd]
             self._lose(group)
@@ -432,12 +511,12 @@ class PodCounts:
     def namespace_changed(self) -> None:
         """Namespaces have come, gone or other labels: what was asked through their labels is asked anew."""
         through_labels = [
-            key
-            for key, question in self._questions.items()
+            question
+            for question in self._questions.values()
             if any(match.namespace_selector is not None for match in question.matches)
         ]
-        for key in through_labels:
-            self._forget(key)
+        for question in through_labels:
+            self._forget(question)
 
     def _found(self, pod: Pod) -> _Group:
         group = _Group(pod)
@@ -445,7 +524,7 @@ class PodCounts:
         for label in group.labels.items():
             self._by_label.setdefault(label, {}).setdefault(group.namespace, {})[group] = None
         asked = self._in_namespace.get(group.namespace, {})
-        for question in chain(self._index.candidates(group.labels), asked, self._wide.values()):
+        for question in chain(self._index.candidates(group.labels), asked, self._wide):
             if question.matches_group(group, self._namespace_labels):
                 self._join(question, group)
         return group

@@ -5,9 +5,8 @@ level     int64[slots]              the priority below which pods on a node coun
                                     that preempt nobody
 
 A node has room for a kind if, of every resource, what is free there and what weaker pods hold is no less than the need.
-It is a screen: it may say yes where a filter says no, because at most MOST_RESOURCES resources have a column here, and
-amounts beyond MOST count as MOST. It never says no where NodeResourcesFit would let the pod on the node, at once or
-after a preemption.
+It is a screen: it may say yes where a filter says no, because no more resources have a column here than in the table
+(resources.py). It never says no where NodeResourcesFit would let the pod on the node, at once or after a preemption.
 """
 
 from collections import Counter
@@ -17,23 +16,23 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from berth.engine.amounts import MOST
 from berth.engine.columns import grown
+from berth.engine.resources import FIRST_RESOURCES, MOST_RESOURCES
 from berth.engine.state import State
 from berth.engine.verdict import BoolColumn, Int64Column
 from berth.model import Pod
 
-MOST_RESOURCES: Final = 64
-MOST: Final = 2**62
 PREEMPTS_NOBODY: Final = int(np.iinfo(np.int64).min)
 _FIRST_SLOTS: Final = 64
-_FIRST_RESOURCES: Final = ("pods", "cpu", "memory", "ephemeral-storage")  # these always have a column
+_PODS: Final = FIRST_RESOURCES.index("pods")
 
 
 class Demand:
     def __init__(self) -> None:
-        self._need: NDArray[np.int64] = np.zeros((_FIRST_SLOTS, len(_FIRST_RESOURCES)), dtype=np.int64)
+        self._need: NDArray[np.int64] = np.zeros((_FIRST_SLOTS, len(FIRST_RESOURCES)), dtype=np.int64)
         self._level: Int64Column = np.full(_FIRST_SLOTS, PREEMPTS_NOBODY, dtype=np.int64)
-        self._column: dict[str, int] = {name: index for index, name in enumerate(_FIRST_RESOURCES)}
+        self._column: dict[str, int] = {name: index for index, name in enumerate(FIRST_RESOURCES)}
         self._uses: Counter[str] = Counter()  # of the columns that are not always there
         self._names: dict[int, tuple[str, ...]] = {}  # by slot: those that it uses
         self._spare: list[int] = []
@@ -61,7 +60,7 @@ class Demand:
             self._uses[name] -= 1
             if not self._uses[name]:
                 del self._uses[name]
-                if name not in _FIRST_RESOURCES:
+                if name not in FIRST_RESOURCES:
                     self._spare.append(self._column.pop(name))
 
     def fitting(self, state: State, node: str) -> BoolColumn:
@@ -101,28 +100,30 @@ class Demand:
         row = table.row(node)
         if row is None:
             return None
-        free = table.cells.free
+        free, allocatable = table.cells.free, table.cells.allocatable
         rest = [MOST] * self._need.shape[1]
+        whole = [MOST] * self._need.shape[1]
         for name, column in self._column.items():
-            rest[column] = free[table.known_resource(name), row]
+            number = table.known_resource(name)
+            rest[column], whole[column] = free[number, row], allocatable[number, row]
         highest = self._level.max()
         weaker = sorted(
             (pod for pod in table.pods_on(node).values() if pod.priority < highest), key=lambda pod: pod.priority
         )
-        return np.array([pod.priority for pod in weaker], dtype=np.int64), self._without(weaker, rest)
+        return np.array([pod.priority for pod in weaker], dtype=np.int64), self._without(weaker, rest, whole)
 
-    def _without(self, weaker: Sequence[Pod], rest: list[int]) -> NDArray[np.int64]:
-        """In Python's own numbers, which do not overflow."""
-        rooms = [[_bounded(amount) for amount in rest]]
+    def _without(self, weaker: Sequence[Pod], rest: list[int], whole: list[int]) -> NDArray[np.int64]:
+        """In Python's own numbers, which do not overflow; no more than the node has, of which pods may use more."""
+        rooms = [_bounded(rest, whole)]
         for pod in weaker:
-            rest[0] += 1
+            rest[_PODS] += 1
             for name, amount in pod.usage.items():
                 column = self._column.get(name)
                 if column is not None:
                     rest[column] += amount
-            rooms.append([_bounded(amount) for amount in rest])
+            rooms.append(_bounded(rest, whole))
         return np.array(rooms, dtype=np.int64)
 
 
-def _bounded(amount: int) -> int:
-    return max(0, min(amount, MOST))
+def _bounded(amounts: list[int], most: list[int]) -> list[int]:
+    return [max(0, min(amount, bound)) for amount, bound in zip(amounts, most, strict=True)]

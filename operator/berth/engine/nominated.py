@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from berth.engine.amounts import Amounts, sums
 from berth.engine.counts import Extent, NamespaceLabels, PodCounts, PodMatch, RowCounts
 from berth.engine.ports import PortIndex
-from berth.engine.terms import CarriedTerm, CarriedTerms
+from berth.engine.term_sets import CarriedTerm
+from berth.engine.terms import CarriedTerms
 from berth.engine.verdict import BoolColumn, Int64Column
 from berth.model import HostPort, Pod
 

@@ -10,7 +10,9 @@ nothing that it is given, and answers alike when asked alike. It never raises fo
     score(query, state, rows)       a number for each row, any scale
     normalize(scores)               the same on 0..100, over the feasible nodes
     hint(query, state, change)      may the change have made it let a pod onto a node that it refused before?
+    hint_marks(query, state)        what a change has to show for the hint to be True (marks.py)
     admits(query, state, node)      False: it refuses the pod on this node, whichever pods leave it
+    node_marks(query, state)        what a node has to show for it to admit the pod
 
 What its answers hang on decides how long they are kept:
 
@@ -44,6 +46,7 @@ import numpy as np
 
 from berth.engine.events import Change, Event
 from berth.engine.groups import Axis, Groups
+from berth.engine.marks import NODE, Mark, Marks
 from berth.engine.nominated import Nominated
 from berth.engine.state import State
 from berth.engine.table import NodeTable
@@ -171,6 +174,14 @@ class Plugin:
         whole = pod.signature if key is None else key
         return (whole, pod.priority, pod.preemption_policy) if self.reads_pods else whole
 
+    def hint_marks(self, query: Query, state: State) -> Marks:
+        """What changes have to show for `hint` to be True, for as long as the pod is unschedulable (marks.py).
+
+        The hints of pods that wait are asked only about changes that show it. Another change that the plugin said True
+        to in between ends what was said here: the pod is tried again then.
+        """
+        return Marks()
+
     def admits(self, query: Query, state: State, node: Node) -> bool:
         """False: the plugin refuses the pod on this node as it is now, and pods that leave the node do not change that.
 
@@ -181,6 +192,11 @@ class Plugin:
     def named_nodes(self, pod: Pod) -> frozenset[str] | None:
         """The only nodes that `admits` can be True for, by name; None: any node may be."""
         return None
+
+    def node_marks(self, query: Query, state: State) -> frozenset[Mark] | None:
+        """Marks of which a node has one that `admits` is True for; None: any node may be."""
+        names = self.named_nodes(query.pod)
+        return None if names is None else frozenset((NODE, name, "") for name in names)
 
     def needed_resources(self, pod: Pod) -> Mapping[str, int] | None:
         """By resource, what a node must have free, once weaker pods have left it, for the plugin to let the pod on it.

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.amounts import MOST
-from berth.engine.columns import Interner, LazyColumns, Stacked, Vocabulary, grown
+from berth.engine.columns import LazyColumns, Stacked, Vocabulary, grown
 from berth.engine.counts import NamespaceLabels, PodCounts
 from berth.engine.domains import DomainIndex, Domains
 from berth.engine.facts import Fact, NodeFacts, ReadFact
@@ -46,9 +46,10 @@ from berth.engine.images import ImageIndex
 from berth.engine.pods import PodColumns
 from berth.engine.ports import PortIndex
 from berth.engine.resources import FIRST_RESOURCES, Renumbering, ResourceNumbers, SparseUsage
+from berth.engine.taints import TaintSets
 from berth.engine.terms import CarriedTerms
 from berth.engine.verdict import Int64Column, Rows
-from berth.model import Node, Pod, Taint
+from berth.model import Node, Pod, Taint, Toleration
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS, NOWHERE = range(5)
 EXACT = 2**46
@@ -146,7 +147,7 @@ class NodeTable:
         self._row_of: dict[str, int] = {}
         self._row_of_pod: dict[str, int] = {}
         self._known_rows: set[int] = set()
-        self._taints: Interner[tuple[Taint, ...]] = Interner(())
+        self._taints = TaintSets()
         self.keys_version = 0  # moves when the first node gets a label of a key, and when the last one loses it
         self._labelled: Counter[str] = Counter()  # how many nodes have a label of each key
         self._unlabelled = Domains(np.full(_FIRST_ROWS, -1, dtype=np.int64), Vocabulary())
@@ -394,6 +395,10 @@ class NodeTable:
     def taints_of(self) -> list[tuple[Taint, ...]]:
         """The distinct taint sets, by id; an id that no node has stands for no taints."""
         return self._taints.values
+
+    def untolerated(self, tolerations: tuple[Toleration, ...], effects: tuple[str, ...]) -> Int64Column:
+        """int64[taint sets]: how many taints of these effects none of the tolerations covers, by id of the set."""
+        return self._taints.untolerated(tolerations, effects)
 
     def derived(
         self, key: Hashable, compute: Callable[[Rows], Int64Column], compute_row: Callable[[int], int]

@@ -3,6 +3,9 @@
 Equal terms of many pods are one `CarriedTerm` with a count a row. Terms are found by the labels of the pod that they
 may select, never by walking over them all; one that no placed pod carries any more is forgotten.
 
+Pods that differ in nothing that a term mentions have one alias, and one answer: the next revision of a Deployment is
+not compared with every term again.
+
 A term is about places only where the node of a pod that carries it has its topology key. Where none has, the term is
 idle: it is near nothing, whatever it selects, and is not in the index. A pod may name thousands of keys that no node
 has, and costs a decision nothing by it. A label that such a node gets later makes the term count.
@@ -10,43 +13,20 @@ has, and costs a decision nothing by it. A label that such a node gets later mak
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final, TypeVar
 
-from berth.engine.counts import Extent, LabelIndex, NamespaceLabels, RowCounts
-from berth.model import LabelSelector, Pod, PodTerm, Role
+from berth.engine.counts import Extent, LabelIndex, NamespaceLabels
+from berth.engine.term_sets import CarriedTerm, Matched, TermSet, TermSets, selector_of
+from berth.model import Pod, PodTerm, Role
+from berth.model.signature import Signature
 
-_KEPT_CROWDS: Final = 256
+_KEPT_CROWDS: Final = 1024
+_KEPT_ALIASES: Final = 512
 _KEPT_CHANGES: Final = 64
 
-
-class CarriedTerm:
-    """A term with its weight (0 where it is required), and how many pods on each row carry it.
-
-    `near` is how many of these rows have a node with the topology key; with none, the term is idle.
-    """
-
-    __slots__ = ("near", "pods", "requirements", "role", "rows", "term", "weight")
-
-    def __init__(self, role: Role, term: PodTerm, weight: int, extent: Extent) -> None:
-        self.role = role
-        self.term = term
-        self.requirements = _selector(term).requirements
-        self.weight = weight
-        self.rows = RowCounts(extent)
-        self.pods = 0
-        self.near = 0
-
-
-class Matched(list[CarriedTerm]):
-    """The terms that select a pod. `derived` is for what a plugin works out from them alone: it lasts as they do."""
-
-    __slots__ = ("derived",)
-
-    def __init__(self, carried: Iterable[CarriedTerm] = ()) -> None:
-        super().__init__(carried)
-        self.derived: dict[str, Any] = {}
+E = TypeVar("E", bound=Hashable)
 
 
 class CarriedTerms:
@@ -63,42 +43,77 @@ class CarriedTerms:
         self._namespace_labels = namespace_labels
         self._terms: dict[Hashable, CarriedTerm] = {}
         self._index: LabelIndex[CarriedTerm] = LabelIndex()
-        # By crowd: what matches its pods, and at which version.
+        self._sets = TermSets(extent)
+        self._nobody = Matched(self._sets.empty, self._sets.empty)
+        self._keys: Counter[str] = Counter()  # how often the terms that are not idle mention a key, and a label
+        self._labels: Counter[tuple[str, str]] = Counter()
+        self._of_crowd: dict[Hashable, Matched] = {}  # at the version as it is
+        # By alias: what matches its pods, and at which version.
         self._matched: OrderedDict[Hashable, tuple[int, Matched]] = OrderedDict()
-        self._nobody = Matched()
         self._log: list[CarriedTerm] = []  # what came or went, the last for the version as it is
 
     def matching(self, pod: Pod) -> Matched:
         """The distinct terms that select the pod and are not idle; a namespace that is not known has no labels.
 
-        The same object as long as they are the same terms: kept for some pods with equal labels, of which only the
-        terms that came or went are looked at again. A tenant can make terms by the thousand that are about everybody.
+        The same object as long as they are the same terms, with totals as they are now. For pods of a known alias only
+        the terms that came or went are looked at again.
         """
         if not self._index:
             return self._nobody
-        kept = self._matched.get(pod.crowd)
-        if kept is not None and kept[0] == self.version:
-            return kept[1]
-        found = self._search(pod) if kept is None else self._follow(pod, *kept)
-        self._matched[pod.crowd] = self.version, found
-        self._matched.move_to_end(pod.crowd)
-        if len(self._matched) > _KEPT_CROWDS:
+        found = self._of_crowd.get(pod.crowd)
+        if found is None:
+            found = self._of_alias(pod)
+            if len(self._of_crowd) >= _KEPT_CROWDS:
+                self._of_crowd.clear()
+            self._of_crowd[pod.crowd] = found
+        found.follow(self._extent)
+        return found
+
+    def _of_alias(self, pod: Pod) -> Matched:
+        alias = self._alias(pod)
+        kept = self._matched.get(alias)
+        found = self._search(pod) if kept is None else self._followed(pod, *kept)
+        self._matched[alias] = self.version, found
+        self._matched.move_to_end(alias)
+        if len(self._matched) > _KEPT_ALIASES:
             self._matched.popitem(last=False)
         return found
 
-    def _follow(self, pod: Pod, version: int, before: Matched) -> Matched:
+    def _alias(self, pod: Pod) -> Hashable:
+        """Equal for pods that every term treats alike: what no term mentions makes no difference to any.
+
+        It stays right when terms come and go. Terms that have not changed treat two pods of one alias alike, whatever
+        others mentioned when the alias was looked up first; those that came are compared with the pod itself.
+        """
+        keys, labels = self._keys, self._labels
+        told = (label if label in labels else (label[0], None) for label in pod.labels.items() if label[0] in keys)
+        return pod.namespace, frozenset(told)
+
+    def _search(self, pod: Pod) -> Matched:
+        wide = self._sets.of(list(self._selecting(pod, self._index.wide)))
+        return Matched(wide, self._sets.of(list(self._selecting(pod, self._index.named(pod.labels)))))
+
+    def _followed(self, pod: Pod, version: int, before: Matched) -> Matched:
         """What matches now, where that matched at the version."""
         since = version - self.version
+        if not since:
+            return before
         if -since > len(self._log):
             return self._search(pod)
         changed = dict.fromkeys(self._log[since:])
         came = [carried for carried in self._selecting(pod, changed) if carried.near]
-        if not came and not any(carried in changed for carried in before):
-            return before
-        return Matched([*(carried for carried in before if carried not in changed), *came])
+        everybody = self._index.wide
+        wide = self._replaced(before.wide, changed, [carried for carried in came if carried in everybody])
+        named = self._replaced(before.named, changed, [carried for carried in came if carried not in everybody])
+        return before if wide is before.wide and named is before.named else Matched(wide, named)
 
-    def _search(self, pod: Pod) -> Matched:
-        return Matched(self._selecting(pod, self._index.candidates(pod.labels)))
+    def _replaced(self, before: TermSet, changed: Collection[CarriedTerm], came: Iterable[CarriedTerm]) -> TermSet:
+        """The set without the terms that changed, and with those that came."""
+        stays = before.members.isdisjoint(changed)
+        if stays and not came:
+            return before
+        left = before.terms if stays else [carried for carried in before.terms if carried not in changed]
+        return self._sets.of([*left, *came], before)
 
     def _selecting(self, pod: Pod, candidates: Iterable[CarriedTerm]) -> Iterator[CarriedTerm]:
         """Those that select the pod; what a namespace selector says of its namespace is worked out once."""
@@ -122,9 +137,14 @@ class CarriedTerms:
             else:
                 yield carried
 
+    def find(self, role: Role, term: PodTerm) -> CarriedTerm | None:
+        """A required term that a placed pod carries and that is not idle."""
+        carried = self._terms.get(Signature.of(role, 0, term))
+        return carried if carried is not None and carried.near else None
+
     def namespace_changed(self) -> None:
         """Namespaces have come, gone or other labels: whom terms select is worked out anew."""
-        self._matched.clear()
+        self._forget()
 
     def move(self, pod: Pod, row: int, sign: int) -> None:
         """The pod has come to the row (1) or gone from it (-1)."""
@@ -136,6 +156,7 @@ class CarriedTerms:
             before = carried.rows.at(row)
             carried.rows.add(row, sign)
             carried.pods += sign
+            self._sets.note(carried, row, sign)
             if (not before or not before + sign) and self._has_label(row, carried.term.topology_key):
                 self._bring_near(carried, sign)
             if not carried.pods:
@@ -155,21 +176,46 @@ class CarriedTerms:
         was_idle = not carried.near
         carried.near += rows
         if was_idle:
-            self._index.add(carried, (_selector(carried.term),))
+            self._index.add(carried, (selector_of(carried.term),))
+            self._mention(carried, 1)
         elif not carried.near:
-            self._index.discard(carried, (_selector(carried.term),))
+            self._index.discard(carried, (selector_of(carried.term),))
+            self._mention(carried, -1)
         else:
             return
         self.version += 1
-        self._log.append(carried)
-        if len(self._log) > 2 * _KEPT_CHANGES:
-            del self._log[:_KEPT_CHANGES]
+        self._of_crowd.clear()
         if not self._index:
-            self._matched.clear()
+            self._forget()
+        if self._matched:
+            self._log.append(carried)
+            if len(self._log) > 2 * _KEPT_CHANGES:
+                self._forget_changes()
+        else:  # nobody follows, and it would hold terms that nobody carries
+            self._log.clear()
+
+    def _mention(self, carried: CarriedTerm, sign: int) -> None:
+        for requirement in carried.requirements:
+            key = requirement.key
+            _move(self._keys, key, sign)
+            for value in requirement.values:
+                _move(self._labels, (key, value), sign)
+
+    def _forget_changes(self) -> None:
+        """The older half, and what could not be followed without them: it may hold terms that are long gone."""
+        del self._log[:_KEPT_CHANGES]
+        oldest = self.version - len(self._log)
+        for alias in [alias for alias, (version, _) in self._matched.items() if version < oldest]:
+            del self._matched[alias]
+
+    def _forget(self) -> None:
+        self._of_crowd.clear()
+        self._matched.clear()
 
     def compact(self) -> None:
-        self._matched.clear()
+        self._forget()
         self._log.clear()
+        self._sets.compact()
         self._terms = dict(self._terms)
         self._index.compact()
 
@@ -180,6 +226,7 @@ class CarriedTerms:
         }
 
 
-def _selector(term: PodTerm) -> LabelSelector:
-    assert term.selector is not None, "a term without a selector is not carried"
-    return term.selector
+def _move(counter: Counter[E], entry: E, sign: int) -> None:
+    counter[entry] += sign
+    if not counter[entry]:
+        del counter[entry]

@@ -19,7 +19,7 @@ from .errors import InvalidObject
 from .fields import FieldError, object_key
 from .kinds import KIND, KINDS, Kind, Record, parse
 from .node import Node, parse_node
-from .pod import OwnerReference, Pod, parse_pod
+from .pod import OwnerReference, Pod, parse_pod, replica_of
 from .quantity import parse_quantity, to_milli, to_value
 from .resources import is_counted_resource, is_extended_resource
 from .salvage import salvage_pod
@@ -128,6 +128,7 @@ __all__ = [
     "parse_stateful_set",
     "parse_storage_class",
     "parse_volume",
+    "replica_of",
     "salvage_pod",
     "selector_from_labels",
     "to_milli",

@@ -21,9 +21,11 @@ MOST_CONTAINERS: Final = 1_000  # of either kind, in a pod that is not bound
 MOST_HOST_PORTS: Final = 10_000  # entries of spec.containers[].ports, all containers together
 MOST_MONITORS: Final = 50  # spec.volumes[].rbd.monitors
 MOST_NODE_TERMS: Final = 1_000  # of spec.affinity.nodeAffinity, required and preferred together
-MOST_POD_TERMS: Final = 32  # of podAffinity and of podAntiAffinity, required and preferred together
+MOST_POD_TERMS: Final = 256  # of podAffinity and of podAntiAffinity, required and preferred together
+MOST_WIDE_REQUIREMENTS: Final = 64  # of those of these terms that name no value of a label: every pod may meet them
 MOST_NODE_VALUES: Final = 10_000  # keys, operators, values, ... of spec.affinity.nodeAffinity, at all depths together
-MOST_POD_VALUES: Final = 500  # the same of podAffinity, of podAntiAffinity and of topologySpreadConstraints, each
+MOST_POD_VALUES: Final = 2_000  # the same of podAffinity and of podAntiAffinity, each
+MOST_SPREAD_VALUES: Final = 500  # the same of topologySpreadConstraints
 MOST_TAINTS: Final = 1_000  # spec.taints of a node, each of which is compared with every toleration
 
 BOUNDS: Final[Mapping[tuple[str, str], int]] = {
@@ -70,7 +72,7 @@ def excesses(body: Body) -> Iterator[Excess]:
         where = ("spec", "topologySpreadConstraints")
         constraints = spec.get("topologySpreadConstraints")
         if constraints and _length(constraints) <= BOUNDS[where]:
-            yield from _of_values(".".join(where), constraints, MOST_POD_VALUES, where)
+            yield from _of_values(".".join(where), constraints, MOST_SPREAD_VALUES, where)
 
 
 def _of_containers(spec: Body) -> Iterator[Excess]:
@@ -114,8 +116,34 @@ def _of_affinity(affinity: Any) -> Iterator[Excess]:
             terms += _length(listed.get("nodeSelectorTerms") if isinstance(listed, Mapping) else listed)
         if terms > most:
             yield Excess(path, f"has {terms:,} terms, and a pod may have {most:,}", part)
-        else:
-            yield from _of_values(path, held, most_values, part)
+        elif excess := next(_of_values(path, held, most_values, part), None):
+            yield excess
+        elif (wide := sum(map(_wide_requirements, _pod_terms(held)))) > MOST_WIDE_REQUIREMENTS:
+            allowed = f"a pod may have {MOST_WIDE_REQUIREMENTS:,} in terms that name no value of a label"
+            yield Excess(path, f"has {wide:,} requirements, and {allowed}", part)
+
+
+def _pod_terms(affinity: Body) -> Iterator[Any]:
+    """The terms of podAffinity or podAntiAffinity, whether required or preferred; none of nodeAffinity."""
+    for name in _LISTS:
+        listed = affinity.get(name)
+        for entry in listed if isinstance(listed, list | tuple) else ():
+            yield entry.get("podAffinityTerm", entry) if isinstance(entry, Mapping) else None
+
+
+def _wide_requirements(term: Any) -> int:
+    """What every pod is compared with because of a term: 0 where `matchLabels` or the operator In find the pods.
+
+    A term without requirements counts as one: it is about all pods.
+    """
+    selector = term.get("labelSelector") if isinstance(term, Mapping) else None
+    if not isinstance(selector, Mapping) or selector.get("matchLabels"):
+        return 0
+    expressions = selector.get("matchExpressions")
+    listed = expressions if isinstance(expressions, list | tuple) else ()
+    if any(isinstance(each, Mapping) and each.get("operator") == "In" for each in listed):
+        return 0
+    return max(len(listed), 1)
 
 
 def _of_values(path: str, value: Any, most: int, part: tuple[Step, ...]) -> Iterator[Excess]:

@@ -224,7 +224,7 @@ def _build(body: Body) -> Pod:
             phase=phase,
             nominated_node_name=nominated_node_name,
             start_time=start_time,
-            preempted=conditions.get("DisruptionTarget", ())[:2] == ("True", "PreemptionByScheduler"),
+            preempted=_is_preempted(conditions),
             scheduled_condition=conditions.get("PodScheduled"),
         )
         if not pod.node_name:
@@ -232,6 +232,57 @@ def _build(body: Body) -> Pod:
         return pod
     except FieldError as error:
         raise error.within("spec") from None
+
+
+def replica_of(template: Pod, body: Body) -> Pod | None:
+    """The record of a pod that is like another one but for the fields of its own, which are read here.
+
+    `template` is the record of a pod with the same namespace, labels, owners and spec, and with the same resources in
+    its status; either both are bound or neither is, and no claim is named after either. None where a field of its own
+    is not as it should be: then the pod has to be read in full.
+    """
+    try:
+        metadata, status = body["metadata"], read_object(body, "status")
+        conditions = _conditions(status)
+        node_name, deleting = read_text(body["spec"], "nodeName"), read_text(metadata, "deletionTimestamp") != ""
+        own = (
+            read_required_text(metadata, "uid"),
+            read_required_text(metadata, "name"),
+            read_text(metadata, "resourceVersion"),
+            read_integer(metadata, "generation", 0, MAX_INT64, 0),
+            read_text(metadata, "creationTimestamp"),
+            deleting,
+            node_name,
+            read_text(status, "phase", "Pending"),
+            read_text(status, "nominatedNodeName"),
+            read_text(status, "startTime"),
+            _is_preempted(conditions),
+            conditions.get("PodScheduled"),
+            None if node_name else template._signature,
+            template._crowd if template.deleting is deleting else None,
+        )
+    except FieldError:
+        return None
+    pod = Pod.__new__(Pod)
+    for get, put in _SHARED:
+        put(pod, get(template))
+    for put, value in zip(_PUT_OWN, own, strict=True):
+        put(pod, value)
+    return pod
+
+
+# In the order of `own` above.
+_OWN: Final = (
+    *("uid", "name", "resource_version", "generation", "created", "deleting", "node_name"),
+    *("phase", "nominated_node_name", "start_time", "preempted", "scheduled_condition", "_signature", "_crowd"),
+)
+_SLOTS: Final = {name: vars(Pod)[name] for name in Pod.__slots__}  # a frozen record is written by its descriptors only
+_PUT_OWN: Final = tuple(_SLOTS[name].__set__ for name in _OWN)
+_SHARED: Final = tuple((slot.__get__, slot.__set__) for name, slot in _SLOTS.items() if name not in _OWN)
+
+
+def _is_preempted(conditions: Mapping[str, tuple[str, str, str]]) -> bool:
+    return conditions.get("DisruptionTarget", ())[:2] == ("True", "PreemptionByScheduler")
 
 
 def _owner(body: Body) -> OwnerReference:

@@ -11,8 +11,8 @@ Nor is a Gt or Lt with something that is no integer, or has a sign: no label com
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from .fields import (
     MAX_INT64,
@@ -33,6 +33,7 @@ from .fields import (
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
 NODE_NAME_FIELD = "metadata.name"
+_MANY_VALUES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,10 @@ class Requirement:
     key: str
     operator: str
     values: tuple[str, ...]
+    _named: Collection[str] = field(init=False, repr=False, compare=False)  # the values, to look one up among many
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_named", self.values if len(self.values) < _MANY_VALUES else frozenset(self.values))
 
     @property
     def bound(self) -> int | None:
@@ -52,9 +57,9 @@ class Requirement:
         value = labels.get(self.key)
         match self.operator:
             case "In":
-                return value in self.values
+                return value in self._named
             case "NotIn":
-                return value not in self.values
+                return value not in self._named
             case "Exists":
                 return value is not None
             case "DoesNotExist":

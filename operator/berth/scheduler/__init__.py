@@ -4,7 +4,9 @@
 Nothing here knows kopf, HTTP or the time of day of the machine.
 """
 
-from berth.scheduler.cache import Cache
+from typing import TYPE_CHECKING
+
+from berth.later import names_of
 from berth.scheduler.ports import (
     BindRefused,
     Clock,
@@ -17,8 +19,13 @@ from berth.scheduler.ports import (
     Random,
     Unavailable,
 )
-from berth.scheduler.queue import Queue
-from berth.scheduler.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from berth.scheduler.cache import Cache
+    from berth.scheduler.queue import Queue
+    from berth.scheduler.scheduler import Scheduler
+else:  # a request needs the ports, and not the engine that is behind these
+    __getattr__ = names_of(__name__, {"cache": ("Cache",), "queue": ("Queue",), "scheduler": ("Scheduler",)})
 
 __all__ = [
     "BindRefused",

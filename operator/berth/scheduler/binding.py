@@ -28,6 +28,9 @@ At its end, once, the plugins of the policy hear whether the pod is bound (`Cour
 Meanwhile the watch may be faster: it may show the pod bound, bound elsewhere, or gone. All that a binding does at its
 end is therefore a step that does nothing when the pod is not assumed any more (see `pods`, invariant 4).
 
+A pod that was taken for gone, because a list did not have it, and is shown again may be decided on a second time while
+its first bind is under way. The second one waits for the end of the first, and then reads what came of it.
+
 An exception of the port that is not in its contract says nothing about what was written: it is an unknown outcome.
 """
 
@@ -125,6 +128,7 @@ class Binder:
         self._ours = Places(limit)
         self._others: dict[Others, Places] = {}
         self._tasks: dict[asyncio.Task[None], str] = {}
+        self._latest: dict[str, asyncio.Task[None]] = {}  # by UID
         self._declined: set[asyncio.Task[Any]] = set()  # those that hold one of our places beside another's
         self.waiting = 0  # for a place
         self.drop: Callable[[Pod], None] = lambda pod: None
@@ -173,7 +177,8 @@ class Binder:
         """Bind an assumed pod, for which a place was taken; returns at once."""
         pod = assignment.pod
         self._echoes.expect(pod.uid)
-        task = asyncio.get_running_loop().create_task(self._bind(assignment))
+        task = asyncio.get_running_loop().create_task(self._bind(assignment, self._latest.get(pod.uid)))
+        self._latest[pod.uid] = task
         self._tasks[task] = f"Pod {pod.namespace}/{pod.name} to node {assignment.node_name}"
         task.add_done_callback(partial(self._ended, assignment))
 
@@ -188,6 +193,8 @@ class Binder:
 
     def _ended(self, assignment: Assignment, task: asyncio.Task[None]) -> None:
         what = self._tasks.pop(task)
+        if self._latest[assignment.pod.uid] is task:
+            del self._latest[assignment.pod.uid]
         self.give_place_back(assignment)
         if task in self._declined:
             self._declined.remove(task)
@@ -195,7 +202,11 @@ class Binder:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._faults.note("binding", what, error)
 
-    async def _bind(self, assignment: Assignment) -> None:
+    async def _bind(self, assignment: Assignment, earlier: asyncio.Task[None] | None) -> None:
+        if earlier is not None:
+            await asyncio.wait([earlier])
+            await self._unknown(assignment, "an earlier bind of the pod was under way")
+            return
         try:
             if assignment.item.stopwatch is None:
                 await self._ask(assignment)

@@ -32,6 +32,7 @@ from berth.engine.state import State
 from berth.model import KINDS, InvalidObject, Node, Pod, Record, parse, salvage_pod
 from berth.scheduler.changes import UNCHANGED, Changes, node_change, object_change, same_but_for_version
 from berth.scheduler.pods import FINISHED, Assumption, PodStates
+from berth.scheduler.templates import NodeReader, PodReader
 from berth.scheduler.versions import Register
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,8 @@ class Cache:
         self.state = State()
         self._registers = {kind.name: Register() for kind in KINDS}
         self._pods = PodStates(self.state)
+        self._pod_reader = PodReader()
+        self._node_reader = NodeReader()
         self._invalid: dict[tuple[str, str], InvalidObject] = {}
         self._unreadable: dict[str, Unreadable] = {}
         self._old_news = 0
@@ -122,7 +125,7 @@ class Cache:
         if unsure and kind == "Pod":
             changes += self._drop(kind, identity.uid, identity.key)
         try:
-            record = parse(kind, body)
+            record = self._read(kind, body)
         except InvalidObject as problem:
             self._note_invalid(kind, identity.key, problem)
             if kind == "Pod":
@@ -131,6 +134,11 @@ class Cache:
         self._invalid.pop((kind, identity.key), None)
         self._unreadable.pop(identity.uid, None)
         return changes + self._take_in(kind, identity.key, record)
+
+    def _read(self, kind: str, body: Mapping[str, Any]) -> Record:
+        if kind == "Pod":
+            return self._pod_reader.read(body)
+        return self._node_reader.read(body) if kind == "Node" else parse(kind, body)
 
     def remove(self, kind: str, body: Mapping[str, Any], *, told: bool = True) -> Changes:
         """The object of this UID is gone. With a resourceVersion, so is everything up to that version of it.
@@ -176,6 +184,7 @@ class Cache:
             "pods": self._pods.statistics(),
             "nodes": len(self.state.table),
             "old_news": self._old_news,
+            "templates": len(self._pod_reader),
         }
 
     def _take_in(self, kind: str, key: str, record: Record) -> Changes:
@@ -190,6 +199,8 @@ class Cache:
 
     def _take_in_node(self, node: Node) -> Changes:
         old = self.state.table.node(node.name)
+        if old is node:
+            return UNCHANGED
         changes = node_change(old, node)
         if changes or old is None or old.allocatable != node.allocatable:
             self.state.table.set_node(node)
@@ -236,6 +247,7 @@ class Cache:
         if kind == "Pod":
             return self._pods.remove(uid)
         if kind == "Node":
+            self._node_reader.forget(uid)
             return self._take_out_node(key)
         gone = self.state.drop(kind, key)
         return UNCHANGED if gone is None else object_change(kind, gone, None)

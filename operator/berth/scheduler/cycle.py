@@ -22,9 +22,9 @@ from berth.engine.outside import Outside
 from berth.engine.pipeline import Diagnosis, Placement
 from berth.engine.plugin import PluginFailed
 from berth.model import Pod
-from berth.policy.book import PolicyBook
 from berth.policy.compile import ActivePolicy
-from berth.policy.records import Pace
+from berth.policy.policy_store import PolicyStore
+from berth.policy.records import BackoffSettings as Pace
 from berth.scheduler.about import about
 from berth.scheduler.binding import Assignment
 from berth.scheduler.cache import Cache
@@ -51,7 +51,7 @@ class Cycle:
         *,
         cache: Cache,
         queue: Queue,
-        policies: PolicyBook,
+        policies: PolicyStore,
         intake: Intake,
         stages: Stages,
         preempting: Preempting,

@@ -37,16 +37,23 @@ class Disruptions:
     def begin(self, pod: Pod, node_name: str) -> None:
         """The pod is to leave the node, where it may have come after it had left another, or this one before."""
         leaver = self._leavers.get(pod.uid)
-        if leaver is not None and self._is_there(pod.uid, node_name):
+        if leaver is None:
+            leaver = _Leaver(node_name, [])
+        elif self._is_there(pod.uid, node_name):
             leaver.node, leaver.since = node_name, None
+        else:
             return
+        for key in self._budgets_of(pod):  # other ones than before, if it has other labels by now
+            if key not in leaver.budgets:
+                leaver.budgets.append(key)
+                self._state.disrupting.setdefault(key, set()).add(pod.uid)
+        if leaver.budgets:
+            self._leavers[pod.uid] = leaver
+
+    def _budgets_of(self, pod: Pod) -> list[str]:
         if self._budgets is None or not self._budgets.are_of(self._state):
             self._budgets = Budgets(self._state)
-        budgets = self._budgets.of(pod)
-        if budgets and pod.uid not in self._leavers:
-            self._leavers[pod.uid] = _Leaver(node_name, budgets)
-            for key in budgets:
-                self._state.disrupting.setdefault(key, set()).add(pod.uid)
+        return self._budgets.of(pod)
 
     def end(self, uid: str) -> None:
         """The pod stays, or is counted by others now."""

@@ -32,8 +32,8 @@ from berth.engine.outside import Outside
 from berth.engine.pipeline import Diagnosis
 from berth.engine.victims import Candidate
 from berth.model import Node, Pod
-from berth.policy.book import PolicyBook
 from berth.policy.compile import ActivePolicy
+from berth.policy.policy_store import PolicyStore
 from berth.policy.records import Extender, Policy
 from berth.scheduler.about import about
 from berth.scheduler.cache import Cache
@@ -90,7 +90,7 @@ class Extending:
         attempts: Attempts,
         cache: Cache,
         queue: Queue,
-        policies: PolicyBook,
+        policies: PolicyStore,
         asker: Asker,
         bodies: Bodies,
         clock: Clock,

@@ -47,6 +47,10 @@ class Heap(Generic[Item]):
             self._sweep()
         return there
 
+    def order_of(self, uid: str) -> Order:
+        """The order of an item that is there."""
+        return self._items[uid][0]
+
     def first(self) -> tuple[Order, Item] | None:
         """The item with the smallest order, left where it is."""
         heap = self._first_heap()

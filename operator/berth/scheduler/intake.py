@@ -18,9 +18,9 @@ from typing import Any
 
 from berth.engine.events import Event
 from berth.model import Pod
-from berth.policy.book import PolicyBook
 from berth.policy.compile import ActivePolicy
-from berth.policy.records import Pace
+from berth.policy.policy_store import PolicyStore
+from berth.policy.records import BackoffSettings as Pace
 from berth.scheduler.cache import Cache
 from berth.scheduler.changes import Changes
 from berth.scheduler.queue import Queue, QueuedPod
@@ -34,7 +34,7 @@ Teller = Callable[[str, Mapping[str, Any]], Changes]
 class Intake:
     """Applies reports and decisions to cache and queue."""
 
-    def __init__(self, cache: Cache, queue: Queue, policies: PolicyBook, reporter: Reporter) -> None:
+    def __init__(self, cache: Cache, queue: Queue, policies: PolicyStore, reporter: Reporter) -> None:
         self._cache = cache
         self._queue = queue
         self._policies = policies

@@ -14,7 +14,7 @@ and withdrawn by the leader: when the node goes, and when it begins to lead.
 from functools import partial
 
 from berth.model import Pod
-from berth.policy.book import PolicyBook
+from berth.policy.policy_store import PolicyStore
 from berth.scheduler.cache import Cache
 from berth.scheduler.changes import pod_left
 from berth.scheduler.faults import Faults
@@ -25,7 +25,7 @@ from berth.scheduler.queue import Queue
 class Nominator:
     """What becomes of nominations, and who has to know of it."""
 
-    def __init__(self, cache: Cache, queue: Queue, policies: PolicyBook, cluster: Cluster, faults: Faults) -> None:
+    def __init__(self, cache: Cache, queue: Queue, policies: PolicyStore, cluster: Cluster, faults: Faults) -> None:
         self._cache = cache
         self._state = cache.state
         self._queue = queue

@@ -9,38 +9,37 @@ tried since.
 The queue brings pods back; this is what it has to remember in between.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from berth.engine.events import Change
-from berth.scheduler.heap import Order
+from berth.scheduler.parked import Group
 
-MOST_CHANGES: Final = 4
+MOST_CHANGES: Final = 16
+_TURN: Final = attrgetter("turn")
 
 
-@dataclass(slots=True, eq=False)
-class Hope:
-    """What may help a group: its pods that became unschedulable up to `mark` have not been tried since."""
+class Hope(NamedTuple):
+    """What may help groups: their pods that became unschedulable up to `mark` have not been tried since."""
 
     changes: tuple[Change, ...]
     mark: int
 
-    def add(self, change: Change, mark: int) -> None:
+    def with_change(self, change: Change, mark: int) -> "Hope":
         """One more change; beyond a few, nothing more is known of them than their events."""
-        self.mark = mark
         if len(self.changes) < MOST_CHANGES:
-            self.changes += (change,)
-        else:
-            self.changes = (Change(change.events.union(*(other.events for other in self.changes))),)
+            return Hope((*self.changes, change), mark)
+        return Hope((Change(change.events.union(*(other.events for other in self.changes))),), mark)
 
 
 @dataclass(slots=True, eq=False)
 class Opening:
-    """The groups, by key, that wait for the node ("" for the cluster), and the pods that were brought back for it."""
+    """The groups that wait for the node ("" for the cluster), and the pods that were brought back for it."""
 
     node: str
-    hopes: dict[Hashable, Hope] = field(default_factory=dict)
+    hopes: dict[Group, Hope] = field(default_factory=dict)
     out: set[str] = field(default_factory=set)  # UIDs of pods that are active
     ordered: bool = True
 
@@ -62,18 +61,23 @@ class Openings:
     def are_due(self) -> bool:
         return bool(self._due)
 
-    def open(self, node: str, change: Change, groups: Iterable[Hashable], mark: int) -> Opening:
-        """The change may help these groups there."""
+    def open(self, node: str, change: Change, groups: Iterable[Group], mark: int) -> Opening:
+        """The change may help these groups there. They may be many: those of which the same is known share a hope."""
         opening = self._openings.get(node)
         if opening is None:
             opening = self._openings[node] = Opening(node)
-        for key in groups:
-            hope = opening.hopes.get(key)
-            if hope is None:
-                opening.hopes[key] = Hope((change,), mark)
+        hopes, first = opening.hopes, Hope((change,), mark)
+        longer: dict[int, tuple[Hope, Hope]] = {}  # by identity: the hope so far, which is kept for that, and the next
+        for group in groups:
+            known = hopes.get(group)
+            if known is None:
+                hopes[group] = first
                 opening.ordered = False
-            else:
-                hope.add(change, mark)
+                continue
+            both = longer.get(id(known))
+            if both is None:
+                both = longer[id(known)] = known, known.with_change(change, mark)
+            hopes[group] = both[1]
         return opening
 
     def take_due(self) -> list[Opening]:
@@ -82,12 +86,12 @@ class Openings:
         self._due.clear()
         return due
 
-    def in_order(self, opening: Opening, turn: Callable[[Hashable], Order]) -> Iterator[tuple[Hashable, Hope]]:
+    def in_order(self, opening: Opening) -> list[tuple[Group, Hope]]:
         """The groups, those first whose turn is first."""
         if not opening.ordered:
-            opening.hopes = {key: opening.hopes[key] for key in sorted(opening.hopes, key=turn)}
+            opening.hopes = {group: opening.hopes[group] for group in sorted(opening.hopes, key=_TURN)}
             opening.ordered = True
-        return iter(list(opening.hopes.items()))
+        return list(opening.hopes.items())
 
     def settle(self, opening: Opening) -> None:
         """After a look: it has ended, can go on, or waits for those that it brought back."""

@@ -22,13 +22,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from berth.engine.outside import Outside
-from berth.engine.victims import Candidate
-from berth.model import Claim, Pod, Volume
-from berth.policy.compile import ActivePolicy
-from berth.policy.records import Policy
-
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # types alone: a client of the API server needs no engine
+    from berth.engine.outside import Outside
+    from berth.engine.victims import Candidate
+    from berth.model import Claim, Pod, Volume
+    from berth.policy.compile import ActivePolicy
+    from berth.policy.records import Policy
     from berth.scheduler.queue import QueuedPod
 
 Random = random.Random

@@ -23,8 +23,8 @@ from berth.engine.plugin import PluginFailed
 from berth.engine.preemption import NoNomination, choose
 from berth.engine.victims import Candidate, Nomination
 from berth.model import Pod
-from berth.policy.book import PolicyBook
 from berth.policy.compile import ActivePolicy
+from berth.policy.policy_store import PolicyStore
 from berth.scheduler.cache import Cache
 from berth.scheduler.changes import asks_the_same
 from berth.scheduler.evicting import Evicting, GiveUp, Push
@@ -56,7 +56,7 @@ class Preempting:
         *,
         cache: Cache,
         queue: Queue,
-        policies: PolicyBook,
+        policies: PolicyStore,
         intake: Intake,
         cluster: Cluster,
         clock: Clock,

@@ -26,7 +26,7 @@ Invariants:
    another policy decides for the pod: how long it waits, which may be days, was said by a policy that may be fixed by
    then.
 5. Time is the injected clock's: there is no ticker, `pop` computes the next moment at which anything is due.
-6. Nothing that happens holds the loop for long: no more than ASKED_AT_ONCE groups are judged, BROUGHT_AT_ONCE pods
+6. Nothing that happens holds the loop for long: no more than ASKED_AT_ONCE hints are asked, BROUGHT_AT_ONCE pods
    brought back and STEPS_AT_ONCE steps of other work done at once. The rest follows between attempts.
 
 The order is that of the queue-sort plugin (`sorting`). A change touches only the pods that it may help: unschedulable
@@ -54,14 +54,14 @@ from typing import Final, TypeGuard
 from berth.engine.events import Change, Event
 from berth.engine.plugin import Plugin
 from berth.model import Pod
-from berth.policy.records import Pace
+from berth.policy.records import BackoffSettings as Pace
 from berth.scheduler import causes
 from berth.scheduler.change_log import ChangeLog
 from berth.scheduler.changes import NOTHING, asks_the_same
 from berth.scheduler.heap import Heap, Order
 from berth.scheduler.hints import Hints
 from berth.scheduler.openings import Hope, Opening, Openings
-from berth.scheduler.parked import Group, Parked
+from berth.scheduler.parked import Group, Parked, Profile, profile_of
 from berth.scheduler.ports import Clock
 from berth.scheduler.queued import PACE, Part, QueuedPod
 from berth.scheduler.sorting import PrioritySort, QueueSort
@@ -71,8 +71,7 @@ from berth.scheduler.waiting import wait_for_signal
 __all__ = ["Part", "Queue", "QueuedPod"]
 
 MOST_DOUBLINGS: Final = 32
-ASKED_AT_ONCE: Final = 256  # groups of unschedulable pods, for one change
-ASKED_A_TURN: Final = 64  # the same between two attempts, for all earlier changes
+ASKED_AT_ONCE: Final = 16  # changes that groups are judged by, when one happens and between two attempts
 BROUGHT_AT_ONCE: Final = 64  # pods that one opening, or one turn, makes active
 STEPS_AT_ONCE: Final = 256  # of work that is done later, when it is handed over
 STEPS_A_TURN: Final = 64  # of it, between two attempts
@@ -129,10 +128,11 @@ class Queue:
 
     def is_next(self, item: QueuedPod) -> bool:
         """Whether the pod is to be looked at again when others have been tried for what happened."""
-        return any(
-            hope is not None and item.parked <= hope.mark
-            for hope in (opening.hopes.get(item.group) for opening in self._openings)
-        )
+        group = self._unschedulable.group(item.group)
+        if group is None:
+            return False
+        hopes = (opening.hopes.get(group) for opening in self._openings)
+        return any(hope is not None and item.parked <= hope.mark for hope in hopes)
 
     def waiting(self) -> list[Pod]:
         """Every pod that waits for nothing but a node: all of them but the gated ones."""
@@ -236,10 +236,10 @@ class Queue:
         of those that turned it away, asked or not.
         """
         missed = self._log.since(item.began)
-        asked, group = _group_of(item.pod, wakes_on, plugins)  # before the attempt ends: it asks plugins
+        asked, profile, group = self._group_of(item.pod, wakes_on, plugins)  # before the attempt ends: asks plugins
         if not self._land(item, wakes_on, pace):
             return
-        item.plugins, item.group = asked, group
+        item.plugins, item.profile, item.group = asked, profile, group
         self._blame(item, blamed)
         if item.outdated:
             self._enter(item, Part.ACTIVE, causes.POLICY)
@@ -441,6 +441,20 @@ class Queue:
             self._enter(item, Part.GATED, causes.POD_UPDATE)
         return not item.pod.gates
 
+    def _group_of(
+        self, pod: Pod, wakes_on: frozenset[Event], plugins: Sequence[Plugin]
+    ) -> tuple[tuple[Plugin, ...], Profile, Hashable]:
+        """The plugins to ask for hints, none where one of them cannot tell pods apart; what they say of the pod; and
+        what pods of its group share.
+        """
+        try:
+            profile = Profile() if self.hints is None else profile_of(pod, wakes_on, plugins, self.hints.state)
+            group = pod.priority, wakes_on, tuple((plugin, plugin.hint_key(pod)) for plugin in plugins), profile
+            hash(group)
+        except Exception:
+            return (), Profile(), (pod.priority, wakes_on, ())
+        return tuple(plugins), profile, group
+
     def _count_backoff(self, item: QueuedPod) -> None:
         item.since = self._clock.now()
         doublings = min(max(item.attempts - 1, 0), MOST_DOUBLINGS)
@@ -479,8 +493,9 @@ class Queue:
         anywhere, here = self._concerned(change)
         for node, groups in (("", anywhere), (change.node, here)):
             if groups:
-                keys = [group.key for group in groups]
-                self._look(self._openings.open(node, change, keys, self._parked), ASKED_AT_ONCE)
+                self._look(self._openings.open(node, change, groups, self._parked), ASKED_AT_ONCE)
+        if self._openings.are_due:  # `pop` goes on with the rest
+            self._signal.set()
 
     def _concerned(self, change: Change) -> tuple[list[Group], list[Group]]:
         if self.hints is None or not change.known:
@@ -489,7 +504,7 @@ class Queue:
 
     def _go_on(self) -> None:
         """A part of what is left to do of what happened."""
-        left = ASKED_A_TURN
+        left = ASKED_AT_ONCE
         for opening in self._openings.take_due():
             if left > 0:
                 left -= max(1, self._look(opening, left))
@@ -499,21 +514,23 @@ class Queue:
             self._work.popleft()
 
     def _look(self, opening: Opening, most: int) -> int:
-        """Bring back the pods that the opening has room for; how many groups were judged, at most so many."""
+        """Bring back the pods that the opening has room for; returns by how many changes groups were judged, which is
+        no more than so many, but for the last group.
+        """
         asked = slow = 0
         if self.hints is not None:
             self.hints.forget()
-        for key, hope in self._openings.in_order(opening, self._turn_of_group):
-            group = self._untried(key, hope)
-            if group is None:
-                del opening.hopes[key]
+        for group, hope in self._openings.in_order(opening):
+            if not _is_untried(group, hope):
+                del opening.hopes[group]
                 continue
             if asked >= most:
                 break
-            asked += 1
-            helpful = [change for change in hope.changes if self._helps(change, group.first)]
+            asked += len(hope.changes)
+            first = group.first
+            helpful = [change for change in hope.changes if self._helps(change, first)]
             if not helpful:
-                del opening.hopes[key]
+                del opening.hopes[group]
                 continue
             room = self._room_in(opening, group) - len(opening.out) - slow
             if room <= 0:
@@ -521,15 +538,10 @@ class Queue:
             for item in list(islice(group.members.values(), room)):
                 if item.parked <= hope.mark:
                     slow += self._bring_back(item, opening, causes.cause_of(helpful[0]))
-            if self._untried(key, hope) is None:
-                del opening.hopes[key]
+            if not _is_untried(group, hope):
+                del opening.hopes[group]
         self._openings.settle(opening)
         return asked
-
-    def _untried(self, key: Hashable, hope: Hope) -> Group | None:
-        """The group, if a pod of it has not been tried since."""
-        group = self._unschedulable.group(key)
-        return None if group is None or group.first.parked > hope.mark else group
 
     def _bring_back(self, item: QueuedPod, opening: Opening, cause: str) -> bool:
         """Whether the pod has to wait for its backoff first; then the opening does not wait for it."""
@@ -545,10 +557,6 @@ class Queue:
         if not opening.node or self.hints is None:
             return BROUGHT_AT_ONCE
         return min(BROUGHT_AT_ONCE, self._unschedulable.places(group, self.hints.state, opening.node))
-
-    def _turn_of_group(self, key: Hashable) -> Order:
-        group = self._unschedulable.group(key)
-        return () if group is None else self._turn(group.first)
 
     def _end_opening(self, item: QueuedPod) -> None:
         """The pod is not active any more: if it was the last that was brought back, the opening goes on."""
@@ -634,19 +642,14 @@ def _listens(item: QueuedPod | None, change: Change) -> TypeGuard[QueuedPod]:
     return item is not None and item.part is Part.UNSCHEDULABLE and not item.wakes_on.isdisjoint(change.events)
 
 
+def _is_untried(group: Group, hope: Hope) -> bool:
+    """Whether a pod of the group has not been tried since; one whose pods have all left is not used again."""
+    return bool(group.members) and group.first.parked <= hope.mark
+
+
 def _is_of(change: Change, item: QueuedPod) -> bool:
     """Whether it is the room of the pod itself that was taken or given back."""
     return getattr(change.new or change.old, "uid", None) == item.uid
-
-
-def _group_of(pod: Pod, wakes_on: frozenset[Event], plugins: Sequence[Plugin]) -> tuple[tuple[Plugin, ...], Hashable]:
-    """The plugins to ask for hints, none where one of them cannot tell pods apart; and what pods of its group share."""
-    try:
-        group = pod.priority, wakes_on, tuple((plugin, plugin.hint_key(pod)) for plugin in plugins)
-        hash(group)
-    except Exception:
-        return (), (pod.priority, wakes_on, ())
-    return tuple(plugins), group
 
 
 def _as_changes(news: Iterable[Change | Event]) -> list[Change]:

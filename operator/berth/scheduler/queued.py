@@ -9,12 +9,14 @@ from enum import StrEnum
 from berth.engine.events import Event
 from berth.engine.plugin import Plugin
 from berth.model import Pod
-from berth.policy.records import Pace
+from berth.policy.records import BackoffSettings as Pace
 from berth.scheduler.changes import NOTHING
 from berth.scheduler.measures import Stopwatch
 from berth.scheduler.openings import Opening
+from berth.scheduler.parked import Profile
 
 PACE = Pace()
+UNKNOWN = Profile()
 
 
 class Part(StrEnum):
@@ -46,6 +48,7 @@ class QueuedPod:
     failed: bool = False  # the last attempt ended in an error, so it must not be tried before its time
     wakes_on: frozenset[Event] = NOTHING
     plugins: tuple[Plugin, ...] = ()  # that turned it away the last time
+    profile: Profile = UNKNOWN  # what these say of it
     group: Hashable = None  # equal for unschedulable pods that the same changes help
     decider: object = None  # who decided in its last attempt: the policy, or why there was none
     parked: int = 0  # numbers the pods as they became unschedulable

@@ -1,6 +1,6 @@
 """The scheduler as the rest of Berth sees it: tell it what the cluster says, open it, run it, stop it.
 
-    watches --observe/remove--> Intake --> Cache, Queue, PolicyBook
+    watches --observe/remove--> Intake --> Cache, Queue, PolicyStore
                                               |
                     pop <--- Queue            v
                      |                     State
@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from berth.engine.events import Event
-from berth.policy.book import PolicyBook
+from berth.policy.policy_store import PolicyStore
 from berth.scheduler.binding import Binder
 from berth.scheduler.cache import Cache
 from berth.scheduler.cycle import Cycle
@@ -52,7 +52,7 @@ class Scheduler:
         *,
         cache: Cache,
         queue: Queue,
-        policies: PolicyBook,
+        policies: PolicyStore,
         cluster: Cluster,
         clock: Clock,
         random: Random,

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from berth.engine.pipeline import Diagnosis, Placement, moved
 from berth.engine.plugin import PluginFailed, Query
 from berth.model import Pod
-from berth.policy.book import PolicyBook
 from berth.policy.compile import ActivePolicy
+from berth.policy.policy_store import PolicyStore
 from berth.policy.usage import ShadowExample, ShadowOutcome
 from berth.scheduler.cache import Cache
 from berth.scheduler.faults import Faults
@@ -48,7 +48,7 @@ class _Seen:
 class Shadows:
     """The pods that shadows have still to judge."""
 
-    def __init__(self, *, policies: PolicyBook, cache: Cache, clock: Clock, faults: Faults) -> None:
+    def __init__(self, *, policies: PolicyStore, cache: Cache, clock: Clock, faults: Faults) -> None:
         self._policies = policies
         self._cache = cache
         self._clock = clock

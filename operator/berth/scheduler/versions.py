@@ -11,9 +11,9 @@ Rules, with v the resourceVersion, an integer that grows over all objects of a k
    With a smaller v it is a late report about a predecessor.
 3. A UID that was reported as deleted comes back only with a v greater than the one it was deleted at: Kubernetes never
    reuses a UID, so anything else is a late report. The memory of the deleted is bounded.
-4. A UID that was removed because a list lacked it (`remove` with `told=False`) is not remembered: such a list may have
-   been wrong. Whatever shows the object again is believed, in any version; if it was a late report after all, the next
-   comparison removes the object again.
+4. A UID that was removed because a list lacked it (`remove` with `told=False`) comes back with the v in which it was
+   last known, or a greater one: such a list may have been wrong, and then the object is no older than it was. If that
+   was a late report after all, the next comparison removes the object again.
 5. Where a v is missing or no integer nothing can be compared: rules 1 to 3 let the report through.
 
 A store that was restored from a backup counts from a smaller v again, and objects that were deleted are there again.
@@ -49,6 +49,7 @@ class Register:
         self._uids: dict[str, str] = {}
         self._removed: OrderedDict[str, int | None] = OrderedDict()
         self._unsure: set[str] = set()
+        self._last: tuple[Mapping[str, Any], Identity] | None = None  # what was identified last, for the next question
         self.newest = 0
         """The greatest version that was ever reported of the kind."""
 
@@ -63,15 +64,25 @@ class Register:
         return self._unsure
 
     def identify(self, body: Mapping[str, Any]) -> Identity:
-        """Who the body is about; without a UID, whoever has the name now, and at last the name itself."""
+        """Who the body is about; without a UID, the object that has the name now, or else the name itself.
+
+        One report is asked about several times on its way, and no body is changed after it was read.
+        """
+        if self._last is not None and self._last[0] is body:
+            return self._last[1]
         metadata = _metadata(body)
         key = _key(metadata)
-        uid = str(metadata.get("uid") or self._uids.get(key, key))
-        return Identity(uid, key, version_number(metadata.get("resourceVersion")))
+        uid = metadata.get("uid")
+        identity = Identity(
+            str(uid or self._uids.get(key, key)), key, version_number(metadata.get("resourceVersion"))
+        )
+        if uid:
+            self._last = body, identity
+        return identity
 
     def holder(self, body: Mapping[str, Any]) -> str | None:
         """The UID known under the body's name."""
-        return self._uids.get(_key(_metadata(body)))
+        return self._uids.get(self.identify(body).key)
 
     def behind(self, versions: Mapping[str, int]) -> list[str]:
         """Those of these UIDs that are known in an older version than this."""
@@ -104,8 +115,8 @@ class Register:
 
     def is_news(self, identity: Identity) -> bool:
         """Whether the report should be believed (rules 1 to 3)."""
-        if identity.uid in self._removed:
-            return _newer(identity.version, self._removed[identity.uid])
+        if identity.uid in self._removed and not _newer(identity.version, self._removed[identity.uid]):
+            return False
         holder = self._by_uid.get(self._uids.get(identity.key, ""))
         if holder is None:
             return True
@@ -135,7 +146,9 @@ class Register:
         known = self._by_uid.pop(identity.uid, None)
         self._unsure.discard(identity.uid)
         if told:
-            self._bury(identity, known)
+            self._bury(identity.uid, identity.version, known.version if known else None)
+        elif known is not None and known.version is not None:
+            self._bury(known.uid, known.version - 1)  # the object itself is never older than it was
         if known is None:
             return False
         del self._keys[known.uid]
@@ -143,16 +156,17 @@ class Register:
             del self._uids[known.key]
         return True
 
-    def _bury(self, identity: Identity, known: Identity | None) -> None:
-        versions = (identity.version, known.version if known else None, self._removed.pop(identity.uid, None))
-        self._removed[identity.uid] = max((version for version in versions if version is not None), default=None)
+    def _bury(self, uid: str, *versions: int | None) -> None:
+        """Believe nothing up to the greatest of these versions any more."""
+        all_versions = (*versions, self._removed.pop(uid, None))
+        self._removed[uid] = max((version for version in all_versions if version is not None), default=None)
         if len(self._removed) > REMOVED_REMEMBERED:
             self._removed.popitem(last=False)
 
 
 def _metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
     metadata = body.get("metadata")
-    return metadata if isinstance(metadata, Mapping) else {}
+    return metadata if isinstance(metadata, dict | Mapping) else {}
 
 
 def _key(metadata: Mapping[str, Any]) -> str:

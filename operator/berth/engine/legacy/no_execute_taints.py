@@ -5,14 +5,12 @@ Judged once a distinct set of taints, then taken by row.
 
 from collections.abc import Hashable
 
-import numpy as np
-
 from berth.engine.events import Change, Event
 from berth.engine.hints import lets_now
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
 from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
-from berth.model import Node, Pod, Taint, Toleration
+from berth.model import Node, Pod
 
 REASON = "node(s) had taints that the pod didn't tolerate"
 EFFECT = "NoExecute"
@@ -28,16 +26,13 @@ class PodToleratesNodeNoExecuteTaints(Plugin):
         return pod.tolerations
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
-        table, tolerations = state.table, query.pod.tolerations
-        refused = np.array([_refuses(taints, tolerations) for taints in table.taints_of], dtype=np.bool_)
+        table = state.table
+        refused = table.untolerated(query.pod.tolerations, (EFFECT,)) > 0
         return refuse_where(refused[table.taint_sets[rows]], Code.UNSCHEDULABLE, REASON)
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
         return lets_now(change, lambda node: self.admits(query, state, node))
 
     def admits(self, query: Query, state: State, node: Node) -> bool:
-        return not _refuses(node.taints, query.pod.tolerations)
-
-
-def _refuses(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> bool:
-    return any(taint.effect == EFFECT and not any(t.tolerates(taint) for t in tolerations) for taint in taints)
+        tolerations = query.pod.tolerations
+        return all(taint.effect != EFFECT or any(t.tolerates(taint) for t in tolerations) for taint in node.taints)

@@ -18,23 +18,24 @@ Arguments: hardPodAffinityWeight (0..100, 1 by default), ignorePreferredTermsOfE
 say in the score of a pod that prefers nothing itself).
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from berth.engine.allocation import require_integer
-from berth.engine.counts import NamespaceLabels, PodMatch, RowCounts, rows_with
+from berth.engine.counts import NamespaceLabels, PodMatch, RowCounts, narrowest, rows_with
 from berth.engine.domains import Domains
 from berth.engine.events import Change, Event
 from berth.engine.groups import Axis, Groups
 from berth.engine.hints import fits_there, may_push_out
+from berth.engine.marks import CAME, LABEL, LEFT, MOVED, Mark, Marks, moved_labels, of_labels, of_term, rarest
 from berth.engine.nominated import Nominated
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.state import State
 from berth.engine.table import NodeTable
-from berth.engine.terms import CarriedTerm, Matched
+from berth.engine.term_sets import Matched, Speaker
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_count
 from berth.model import Node, Pod, PodTerm, Role
 
@@ -44,6 +45,8 @@ REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
 _FITS, _AFFINITY, _ANTI_AFFINITY, _EXISTING = range(4)
 _REASONS = {_AFFINITY: REASON_AFFINITY, _ANTI_AFFINITY: REASON_ANTI_AFFINITY, _EXISTING: REASON_EXISTING}
 _CODES = np.array([Code.FITS, Code.UNRESOLVABLE, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE], dtype=np.int8)
+
+_MARKED = frozenset({Event.NODE_LABELS, Event.POD_ASSIGNED, Event.POD_REMOVED, Event.POD_LABELS})
 
 _FEW = 4  # counters of one topology key, of which each keeps its own sums
 _MOST_AXES = 8
@@ -176,30 +179,77 @@ class InterPodAffinity(Plugin):
         pod, old, new = query.pod, change.old, change.new
         if isinstance(old, Pod) or isinstance(new, Pod):
             before, after = _relation(pod, old, state), _relation(pod, new, state)
-            return before != after and (after.wanted or self._is_rid_of(before, query, state, change.node))
+            if before == after:
+                return False
+            near = after.wanted and _is_near_anything(pod, state.table, change.node)
+            return near or self._is_rid_of(before, query, state, change.node)
         if isinstance(old, Node) and isinstance(new, Node):
-            keys = _keys(pod, state, change.node)
-            moved = any(old.labels.get(key) != new.labels.get(key) for key in keys)
-            return moved or change.node in state.nominated
+            moved = moved_labels(old, new)
+            return change.node in state.nominated or any(key in moved for key in _keys(pod, state, change.node))
         if isinstance(old, Node) or isinstance(new, Node):  # with its pods, which may have come before it
-            return bool(state.table.pods_on(change.node)) or fits_there(self, query, state, change)
+            there = bool(state.table.pods_on(change.node)) or fits_there(self, query, state, change)
+            return there or self._is_forbidden(query, state, change.node)
         return _concerned_by_namespace(pod, new or old)
+
+    def _is_forbidden(self, query: Query, state: State, node: str) -> bool:
+        """Whether placed pods keep the pod away from the node. Their going is a help by marks that know them only if
+        they were there when the pod was refused; if not, it has to be tried and refused again.
+        """
+        row, forbidden = state.table.row(node), self._parties(query, state).forbidden
+        return row is not None and any(bundle.is_near(query, state.table, row) for bundle in forbidden)
+
+    def hint_marks(self, query: Query, state: State) -> Marks:
+        """Pods that it wants near, that it avoids, or that may have kept it away; and the labels that it goes by."""
+        pod = query.pod
+        wanted, avoided = pod.pod_affinity.required, pod.pod_anti_affinity.required
+        marks = {*of_labels(pod.labels), (MOVED, "", "")}
+        marks.update((MOVED, term.topology_key, "") for term in (*wanted, *avoided))
+        carried = (carried for carried in state.table.terms.matching(pod).speakers if carried.role is Role.FORBIDDEN)
+        marks.update((MOVED, forbidding.topology_key, "") for forbidding in carried)
+        for term in wanted[:1]:  # whom it wants meets every term
+            marks.update((*of_term(CAME, term), *of_term(LEFT, term)))
+        marks.update(mark for term in avoided for mark in of_term(LEFT, term))
+        return Marks(_MARKED, frozenset(marks))
+
+    def admits(self, query: Query, state: State, node: Node) -> bool:
+        """Nobody whom it wants is near a node without the labels."""
+        return all(term.topology_key in node.labels for term in query.pod.pod_affinity.required)
+
+    def node_marks(self, query: Query, state: State) -> frozenset[Mark] | None:
+        keys = {term.topology_key: None for term in query.pod.pod_affinity.required}
+        return rarest(state.table, ([(LABEL, key, "")] for key in keys))
 
     def _is_rid_of(self, relation: "_Relation", query: Query, state: State, node: str) -> bool:
         """Whether no other pod of this relation to the pod is near the node, so that one less makes a difference."""
-        table, row, parties = state.table, state.table.row(node), self._parties(query, state)
-        forbids = relation.forbids
+        pod, table, row = query.pod, state.table, state.table.row(node)
+        own = zip(pod.pod_anti_affinity.required, relation.avoided, strict=False)
+        avoided = [term for term, met in own if met]
+        forbids: Collection[PodTerm] = relation.forbids
         if row is not None:  # a term means nothing on a node without its topology key
-            forbids = frozenset(term for term in forbids if table.has_label(row, term.topology_key))
-        shunned = [pods for pods, met in zip(parties.each_avoided, relation.avoided, strict=False) if met]
-        carried = (term for term in table.terms.matching(query.pod) if term.term in forbids) if forbids else ()
-        shunned += [(term.term.topology_key, term.rows) for term in carried if term.role is Role.FORBIDDEN]
-        ended = len(shunned) < sum(relation.avoided) + len(forbids)
-        if ended or any(row is None or not _pods_near(pods, table, row) for pods in shunned):
-            return True
-        if shunned and may_push_out(query.pod, state):  # perhaps those who are left near
-            return True
-        return relation.wanted and _is_first(query.pod, parties.wanted, state)
+            avoided = [term for term in avoided if table.has_label(row, term.topology_key)]
+            forbids = [term for term in forbids if table.has_label(row, term.topology_key)]
+        if avoided or forbids:
+            if row is None or may_push_out(pod, state):  # perhaps those who are left near
+                return True
+            keys = {term.topology_key: None for term in (*avoided, *forbids)}
+            if any(_is_clear(key, avoided, forbids, state, row) for key in keys):
+                return True
+        return relation.wanted and self._may_be_first(query, state, node)
+
+    def _may_be_first(self, query: Query, state: State, node: str) -> bool:
+        """Whether the pod has become the first of its group, as one of these left the node; or whether that takes
+        longer to tell than an attempt.
+        """
+        pod, table, row = query.pod, state.table, state.table.row(node)
+        terms = pod.pod_affinity.required
+        if not all(table.is_label(term.topology_key) for term in terms) or not _meets_its_own(pod, state):
+            return False
+        if row is not None:
+            matches = [_match(term) for term in terms]
+            others = table.pods_on(node).values()
+            if not _is_near_anything(pod, table, node) or any(_meets_all(other, matches, state) for other in others):
+                return False
+        return all(map(_is_about_everywhere, terms)) or _is_first(pod, self._parties(query, state).wanted, state)
 
     def pre_score(self, query: Query, state: State) -> bool:
         query.memo[self._plan] = sums = self._sums(query, state)
@@ -285,8 +335,8 @@ class InterPodAffinity(Plugin):
         heard = has_own or not self._ignores_others
         return _Parties(since, carried, others, heard, own, avoided, wanted, keys)
 
-    def _worth(self, carried: CarriedTerm) -> int:
-        """What a pod near is worth that carries the term."""
+    def _worth(self, carried: Speaker) -> int:
+        """What a pod near is worth that carries the term, or for each count of a total."""
         match carried.role:
             case Role.PREFERRED:
                 return carried.weight
@@ -348,14 +398,12 @@ class _Bundle:
         return self._summed(ids, size)
 
     def _summed(self, ids: Int64Column, size: int) -> Int64Column:
-        """The same in one go, without sums that each counter would keep: the terms of others may be thousands."""
-        counted = [counts.counted() for counts in self.counters]
-        rows = np.concatenate([rows for rows, _ in counted])
-        pods = np.concatenate([pods for _, pods in counted])
-        pods *= np.repeat(np.array(self.weights, dtype=np.int64), [len(rows) for rows, _ in counted])
-        inside = rows < len(ids)
+        """The same in one go, without sums that each counter would keep: a pod may have many terms."""
+        column = np.zeros(len(ids), dtype=np.int64)
+        for counts, weight in zip(self.counters, self.weights, strict=True):
+            counts.add_to(column, weight)
         sums = np.zeros(size + 1, dtype=np.int64)
-        np.add.at(sums, ids[rows[inside]], pods[inside])
+        np.add.at(sums, ids, column)
         return sums[:size]
 
     def cancels_out(self, ids: Int64Column) -> bool:
@@ -391,13 +439,13 @@ class _Others:
 
     __slots__ = ("forbidden", "keys", "opined", "opinions", "preferences", "shunned")
 
-    def __init__(self, carried: Matched, worth: Callable[[CarriedTerm], int]) -> None:
-        forbidding = [term for term in carried if term.role is Role.FORBIDDEN]
-        self.forbidden = _Bundle.by_key((term.term.topology_key, term.rows, 1) for term in forbidding)
+    def __init__(self, carried: Matched, worth: Callable[[Speaker], int]) -> None:
+        forbidding = [term for term in carried.speakers if term.role is Role.FORBIDDEN]
+        self.forbidden = _Bundle.by_key((term.topology_key, term.rows, 1) for term in forbidding)
         self.shunned = [term.rows for term in forbidding]
         self.keys = {bundle.key for bundle in self.forbidden}
-        others = ((term, worth(term)) for term in carried if term.role is not Role.FORBIDDEN)
-        self.preferences = [(term.term.topology_key, term.rows, weight) for term, weight in others if weight]
+        others = ((term, worth(term)) for term in carried.speakers if term.role is not Role.FORBIDDEN)
+        self.preferences = [(term.topology_key, term.rows, weight) for term, weight in others if weight]
         self.opinions = _Bundle.by_key(self.preferences)
         self.opined = [counts for _, counts, _ in self.preferences]
 
@@ -533,7 +581,7 @@ def _is_first(pod: Pod, wanted: RowCounts | None, state: State) -> bool:
 
 
 def _meets_its_own(pod: Pod, state: State) -> bool:
-    return all(_meets(pod, match, state) for match in map(_match, pod.pod_affinity.required))
+    return _meets_all(pod, [_match(term) for term in pod.pod_affinity.required], state)
 
 
 class _Relation(NamedTuple):
@@ -555,12 +603,50 @@ def _relation(pod: Pod, other: object, state: State) -> _Relation:
     )
 
 
+def _is_near_anything(pod: Pod, table: NodeTable, node: str) -> bool:
+    """Whether a pod that this one wants is near something, by one of the labels at least, on that node."""
+    row = table.row(node)
+    return row is not None and any(table.has_label(row, term.topology_key) for term in pod.pod_affinity.required)
+
+
+def _is_far(term: PodTerm, table: NodeTable, row: int, state: State) -> bool:
+    """Whether no pod that the term is about is near the row; or whether that takes longer to tell than an attempt."""
+    match = _match(term)
+    if any(_meets(other, match, state) for other in table.pods_on(table.name(row)).values()):
+        return False
+    domains = table.domains(term.topology_key)
+    if domains.alone[domains.ids[row]] or _is_about_everywhere(term):
+        return True
+    return not _pods_near((term.topology_key, _near_something(term, table)), table, row)
+
+
+def _is_about_everywhere(term: PodTerm) -> bool:
+    """Whether neither a label nor a namespace finds the pods that the term is about."""
+    return term.namespace_selector is not None and term.selector is not None and narrowest((term.selector,)) is None
+
+
+def _is_clear(key: str, avoided: Iterable[PodTerm], forbids: Iterable[PodTerm], state: State, row: int) -> bool:
+    """Whether nobody is near the row by this key whom one of the terms keeps the pod away from.
+
+    Where somebody is by one term, it makes no difference that nobody is by another of the same key.
+    """
+    table = state.table
+    if not all(_is_far(term, table, row, state) for term in avoided if term.topology_key == key):
+        return False
+    carried = (table.terms.find(Role.FORBIDDEN, term) for term in forbids if term.topology_key == key)
+    return not any(each is not None and _pods_near((key, each.rows), table, row) for each in carried)
+
+
 def _meets(pod: Pod, match: PodMatch, state: State) -> bool:
     return (
         match.selector is not None
         and match.selector.matches(pod.labels)
         and match.covers(pod.namespace, state.namespace_labels)
     )
+
+
+def _meets_all(pod: Pod, matches: Sequence[PodMatch], state: State) -> bool:
+    return all(_meets(pod, match, state) for match in matches)
 
 
 def _selects(pod: Pod, state: State) -> Callable[[PodTerm], bool]:
@@ -576,12 +662,14 @@ def _selects(pod: Pod, state: State) -> Callable[[PodTerm], bool]:
     )
 
 
-def _keys(pod: Pod, state: State, node: str) -> set[str]:
+def _keys(pod: Pod, state: State, node: str) -> Iterator[str]:
     """The labels of the node that verdicts on the pod depend on, those that it may just have lost included."""
-    own = (*pod.pod_affinity.required, *pod.pod_anti_affinity.required)
-    carried = (carried.term for carried in state.table.terms.matching(pod) if carried.role is Role.FORBIDDEN)
-    there = (term for other in state.table.pods_on(node).values() for term in other.pod_anti_affinity.required)
-    return {term.topology_key for term in (*own, *carried, *there)}
+    yield from (term.topology_key for term in (*pod.pod_affinity.required, *pod.pod_anti_affinity.required))
+    for carried in state.table.terms.matching(pod).speakers:
+        if carried.role is Role.FORBIDDEN:
+            yield carried.topology_key
+    for other in state.table.pods_on(node).values():
+        yield from (term.topology_key for term in other.pod_anti_affinity.required)
 
 
 def _concerned_by_namespace(pod: Pod, namespace: object) -> bool:

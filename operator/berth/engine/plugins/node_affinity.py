@@ -14,11 +14,22 @@ import numpy as np
 
 from berth.engine.events import Change, Event
 from berth.engine.hints import lets_now
+from berth.engine.marks import LABEL, MOST_MARKS, Mark, Marks, rarest
 from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown, scale_to_highest
 from berth.engine.selection import match_pod, match_selector, match_term
 from berth.engine.state import State
+from berth.engine.table import NodeTable
 from berth.engine.verdict import PROCEED, SKIP, Code, Int64Column, PreFilter, Rows, Verdicts
-from berth.model import FieldError, Node, NodeSelector, NodeSelectorTerm, Pod, PreferredTerm, build_node_affinity
+from berth.model import (
+    FieldError,
+    Node,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    PreferredTerm,
+    Requirement,
+    build_node_affinity,
+)
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 REASON_ADDED = "node(s) didn't match scheduler-enforced node affinity"
@@ -75,6 +86,14 @@ class NodeAffinity(Plugin):
     def named_nodes(self, pod: Pod) -> frozenset[str] | None:
         return _named_nodes(pod)
 
+    def node_marks(self, query: Query, state: State) -> frozenset[Mark] | None:
+        return super().node_marks(query, state) or _needed_labels(query.pod, state.table)
+
+    def hint_marks(self, query: Query, state: State) -> Marks:
+        """Of a node that matches now."""
+        marks = self.node_marks(query, state)
+        return Marks() if marks is None else Marks(self.wakes_on, marks)
+
     def admits(self, query: Query, state: State, node: Node) -> bool:
         pod = query.pod
         selectors = (self._added, pod.required_node_affinity)
@@ -106,6 +125,27 @@ def _named_nodes(pod: Pod) -> frozenset[str] | None:
     if any(names is None for names in named):
         return None
     return frozenset[str]().union(*(names for names in named if names is not None))
+
+
+def _needed_labels(pod: Pod, table: NodeTable) -> frozenset[Mark] | None:
+    """Labels of which a node that matches has one; None where it may have none that is named."""
+    choices: list[list[Mark]] = [[(LABEL, key, value)] for key, value in (pod.node_selector or {}).items()]
+    terms = pod.required_node_affinity.terms if pod.required_node_affinity is not None else ()
+    each = [rarest(table, filter(None, map(_marks_of, term.expressions))) for term in terms[:MOST_MARKS]]
+    if each and len(each) == len(terms) and None not in each:
+        choices.append([mark for marks in each if marks is not None for mark in marks])
+    return rarest(table, choices)
+
+
+def _marks_of(requirement: Requirement) -> list[Mark]:
+    """Of a node that meets it; none where it has to lack something."""
+    match requirement.operator:
+        case "In":
+            return [(LABEL, requirement.key, value) for value in requirement.values]
+        case "NotIn" | "DoesNotExist":
+            return []
+        case _:
+            return [(LABEL, requirement.key, "")]
 
 
 def _names_in(term: NodeSelectorTerm) -> frozenset[str] | None:

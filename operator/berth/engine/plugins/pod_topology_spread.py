@@ -28,6 +28,7 @@ from berth.engine.default_spreading import HARD, HOSTNAME, SOFT, default_selecto
 from berth.engine.domains import FEW_DOMAINS, Domains
 from berth.engine.events import Change, Event
 from berth.engine.groups import Axis, Groups
+from berth.engine.marks import CAME, LABEL, LEFT, OWNER, Mark, Marks, of_pods, rarest
 from berth.engine.nominated import Nominated
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown
 from berth.engine.spreading import (
@@ -53,6 +54,7 @@ REASON_SKEW = "node(s) didn't match pod topology spread constraints"
 REASON_LABEL = f"{REASON_SKEW} (missing required label)"
 _REASONS = {int(Code.UNSCHEDULABLE): (REASON_SKEW,), int(Code.UNRESOLVABLE): (REASON_LABEL,)}
 IGNORED = -1  # a score that no node gets otherwise
+_ANYBODY = LabelSelector(())
 
 
 class PodTopologySpread(Plugin):
@@ -133,6 +135,27 @@ class PodTopologySpread(Plugin):
         if isinstance(old, Node) or isinstance(new, Node):
             return _lie_otherwise([constraint for constraint, _ in self._asked(pod, state, HARD)], pod, old, new)
         return not pod.spread_constraints and getattr(new or old, "namespace", "") == pod.namespace
+
+    def hint_marks(self, query: Query, state: State) -> Marks:
+        """Nodes with all the labels, pods of the namespace that a constraint counts, and what the defaults go by."""
+        pod, labels = query.pod, self.node_marks(query, state)
+        if labels is None:
+            return Marks()
+        asked, marks = self._asked(pod, state, HARD), set(labels)
+        selectors = [selector for _, selector in asked] if pod.spread_constraints else [_ANYBODY]
+        for kind in (CAME, LEFT):
+            marks.update(mark for selector in selectors for mark in of_pods(kind, selector, (pod.namespace,)))
+        if not pod.spread_constraints:
+            marks.add((OWNER, pod.namespace, ""))
+        return Marks(self.wakes_on, frozenset(marks))
+
+    def admits(self, query: Query, state: State, node: Node) -> bool:
+        """A node without the label of a constraint is beyond help."""
+        return all(constraint.topology_key in node.labels for constraint, _ in self._asked(query.pod, state, HARD))
+
+    def node_marks(self, query: Query, state: State) -> frozenset[Mark] | None:
+        keys = {constraint.topology_key: None for constraint, _ in self._asked(query.pod, state, HARD)}
+        return rarest(state.table, ([(LABEL, key, "")] for key in keys))
 
     def pre_score(self, query: Query, state: State) -> bool:
         return bool(self._wishes(query, state, SOFT))

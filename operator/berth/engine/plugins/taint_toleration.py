@@ -4,12 +4,10 @@ filter: refused by the first NoSchedule or NoExecute taint that no toleration ma
 score: the number of PreferNoSchedule taints that are not tolerated; fewer is better (highest count 0, none 100).
 Only tolerations of effect PreferNoSchedule, or of every effect, count there.
 
-Judged once a distinct set of taints, then taken by row.
+Judged once a distinct set of taints (taints.py), then taken by row.
 """
 
 from collections.abc import Hashable
-
-import numpy as np
 
 from berth.engine.events import Change, Event
 from berth.engine.hints import lets_now
@@ -17,7 +15,7 @@ from berth.engine.plugin import Plugin, Query, scale_to_highest
 from berth.engine.state import State
 from berth.engine.table import NodeTable
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, refuse_where
-from berth.model import Node, Pod, Taint, Toleration
+from berth.model import Node, Pod
 
 REASON = "node(s) had untolerated taint(s)"
 REFUSING = ("NoSchedule", "NoExecute")
@@ -42,13 +40,16 @@ class TaintToleration(Plugin):
         return lets_now(change, lambda node: self.admits(query, state, node))
 
     def admits(self, query: Query, state: State, node: Node) -> bool:
-        return not _untolerated(node.taints, query.pod.tolerations, REFUSING)
+        tolerations = query.pod.tolerations
+        return all(
+            taint.effect not in REFUSING or any(toleration.tolerates(taint) for toleration in tolerations)
+            for taint in node.taints
+        )
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         table = state.table
         tolerations = tuple(t for t in query.pod.tolerations if t.effect in ("", DISCOURAGING))
-        counts = [_untolerated(taints, tolerations, (DISCOURAGING,)) for taints in table.taints_of]
-        return np.array(counts, dtype=np.int64)[table.taint_sets[rows]]
+        return table.untolerated(tolerations, (DISCOURAGING,))[table.taint_sets[rows]]
 
     def bounds(self, scores: Int64Column) -> int:
         return int(scores.max(initial=0))
@@ -59,12 +60,4 @@ class TaintToleration(Plugin):
 
 def refused_sets(table: NodeTable, pod: Pod) -> BoolColumn:
     """bool[taint sets]: those with a NoSchedule or NoExecute taint that the pod does not tolerate."""
-    refused = [_untolerated(taints, pod.tolerations, REFUSING) > 0 for taints in table.taints_of]
-    return np.array(refused, dtype=np.bool_)
-
-
-def _untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...], effects: tuple[str, ...]) -> int:
-    return sum(
-        taint.effect in effects and not any(toleration.tolerates(taint) for toleration in tolerations)
-        for taint in taints
-    )
+    return table.untolerated(pod.tolerations, REFUSING) > 0

@@ -20,6 +20,7 @@ import numpy as np
 from berth.engine.events import Change, Event
 from berth.engine.free_volumes import reach
 from berth.engine.hints import fits_there, has_claim, has_class, has_volume
+from berth.engine.marks import CLAIM, Marks
 from berth.engine.migration import MIGRATED, Untranslatable, translated_affinity
 from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.selection import match_term
@@ -41,6 +42,7 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _NODE, _NO_MATCH, _NO_SPACE, _NO_VOLUME = 1, 2, 4, 8  # bits of a cause
 _REASONS = {_NODE: REASON_NODE, _NO_MATCH: REASON_NO_MATCH, _NO_SPACE: REASON_NO_SPACE, _NO_VOLUME: REASON_NO_VOLUME}
 _FIRST_FAILURE = 16  # causes from here on are numbers of failures
+_OF_NODES = (Event.NODE_ADDED, Event.NODE_LABELS, Event.CSI_NODE)
 _STORAGE = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity")
 
 
@@ -140,6 +142,12 @@ class VolumeBinding(Plugin):
                 return change.new is not None and changed.storage_class in classes
             case _:
                 return has_claim(pod, changed) or has_class(pod, state, changed)
+
+    def hint_marks(self, query: Query, state: State) -> Marks:
+        """What is wrong with the pod's claims themselves, no node changes: their own events tell when it is over."""
+        screened = self.pre_filter(query, state).code is not Code.FITS
+        events = frozenset({Event.CLAIM, *(_OF_NODES if screened else ())})
+        return Marks(events, frozenset((CLAIM, v.claim, "") for v in query.pod.volumes if v.claim))
 
     def pre_score(self, query: Query, state: State) -> bool:
         return False

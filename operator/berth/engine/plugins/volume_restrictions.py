@@ -13,6 +13,7 @@ import numpy as np
 
 from berth.engine.events import Change, Event
 from berth.engine.hints import fits_there, has_claim
+from berth.engine.marks import CLAIM, DISK, Marks
 from berth.engine.nominated import Nominated
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state import State
@@ -67,6 +68,11 @@ class VolumeRestrictions(Plugin):
         if isinstance(new, Node):
             return fits_there(self, query, state, change)
         return has_claim(pod, new or old)
+
+    def hint_marks(self, query: Query, state: State) -> Marks:
+        disks = (volume.source for volume in query.pod.volumes if volume.source in EXCLUSIVE)
+        marks = {*((DISK, source, "") for source in disks), *((CLAIM, name, "") for name in _named_claims(query.pod))}
+        return Marks(frozenset({Event.POD_REMOVED, Event.CLAIM}), frozenset(marks))
 
     def _claim_in_use(self, query: Query, state: State) -> bool:
         """Whether placed pods use one of the pod's ReadWriteOncePod claims.
