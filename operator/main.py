@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import kopf
 
+from berth.collector import Collector
 from berth.configuration import read_or_exit
 from berth.handlers import register
 from berth.runtime import Runtime
 
-register(kopf.get_default_registry(), Runtime(replace(read_or_exit(), standalone=True)), owns_runtime=True)
+runtime = Runtime(replace(read_or_exit(), standalone=True), collector=Collector())
+register(kopf.get_default_registry(), runtime, owns_runtime=True)

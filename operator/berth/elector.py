@@ -19,6 +19,12 @@ So that no renewal is written long after it was made, with a priority that may b
 by then, requests are retried for a part of the lifetime only; after that kopf's operator ends, and a new one begins
 with a new renewal. A renewal that was made before a lapse is not sent after it (`Seat.trace`): it would have the
 priority of a leader.
+
+kopf is abandoned, which leaves our record as it is, in two cases:
+
+- The store has gone back in time (`watch_anew`). kopf's watches would continue from versions that lie in the future.
+  The next operator begins at once, so that the record is renewed in time.
+- Another cluster answers (`Lead.is_silent`). Not even our record may be written there.
 """
 
 import asyncio
@@ -68,6 +74,8 @@ class Elector:
         self._thread = threading.Thread(target=self._run, name=THREAD, daemon=True)
         self._alive_seconds = 0.0  # when our record was last seen to be there
         self._has_complained = False
+        self._anew = threading.Event()
+        lead.on_start_over = self.watch_anew
 
     def start(self) -> None:
         for name in KOPF_LOGGERS:
@@ -80,19 +88,25 @@ class Elector:
         if self._thread.ident is not None:
             self._thread.join(JOIN_SECONDS)
 
+    def watch_anew(self) -> None:
+        """What kopf has seen so far is void: it begins again, and our record stays. From any thread."""
+        self._anew.set()
+
     def _run(self) -> None:
         asyncio.run(self._keep())
 
     async def _keep(self) -> None:
         asyncio.get_running_loop().set_exception_handler(_note)
         while not self._stop.is_set():
-            if self._main_loop_moves():
+            begins_anew = False
+            if self._main_loop_moves() and not self._lead.is_silent:
                 try:
                     await self._credentials.load()
-                    await self._operate_while_needed()
+                    begins_anew = await self._operate_while_needed()
                 except Exception as error:
                     self._complain(error)
-            await asyncio.to_thread(self._stop.wait, PAUSE_SECONDS)
+            if not begins_anew:
+                await asyncio.to_thread(self._stop.wait, PAUSE_SECONDS)
 
     def _complain(self, error: Exception) -> None:
         """Once, until our record is there again."""
@@ -102,16 +116,34 @@ class Elector:
         self._has_complained = True
         _log.log(level, "Our record among the replicas cannot be renewed, trying on: %s", error)
 
-    async def _operate_while_needed(self) -> None:
-        """Until kopf ends by itself, does not do its work, or is to end."""
+    async def _operate_while_needed(self) -> bool:
+        """Until kopf ends by itself, does not do its work, is to end, or is abandoned.
+
+        Returns whether to begin anew at once.
+        """
+        self._anew.clear()
+        settings = make_settings(self._lead)
         ending = asyncio.Event()
-        operating = asyncio.ensure_future(self._operate(ending))
+        operating = asyncio.ensure_future(self._operate(settings, ending))
         self._alive_seconds = self._now()
         while not operating.done():
+            if self._anew.is_set() or self._lead.is_silent:
+                await self._abandon(settings, operating)
+                return not self._lead.is_silent
             if not ending.is_set() and self._is_to_end():
                 ending.set()
             await asyncio.wait([operating], timeout=LOOK_SECONDS)
         operating.result()
+        return False
+
+    async def _abandon(self, settings: kopf.OperatorSettings, operating: "asyncio.Future[None]") -> None:
+        """End kopf's operator without its last write, which would remove our record."""
+        cast(Seat, settings.peering).is_abandoned = True
+        settings.networking.error_backoffs = ()
+        operating.cancel()
+        await asyncio.gather(operating, return_exceptions=True)
+        if self._lead.is_silent:
+            _log.warning("Another cluster answers: our record among the replicas is not renewed any more")
 
     def _is_to_end(self) -> bool:
         lifetime_seconds = self._lead.leadership.terms.lifetime_seconds
@@ -124,9 +156,8 @@ class Elector:
             return True
         return self._now() - self._alive_seconds >= PATIENCE * lifetime_seconds
 
-    async def _operate(self, ending: asyncio.Event) -> None:
+    async def _operate(self, settings: kopf.OperatorSettings, ending: asyncio.Event) -> None:
         registry = kopf.OperatorRegistry()
-        settings = make_settings(self._lead)
         login = Login(self._credentials, [cast(Seat, settings.peering).trace()])
         kopf.on.login(registry=registry, backoff=LOGIN_PAUSE_SECONDS)(login.log_in)
         try:
@@ -158,6 +189,8 @@ class Seat:
         self.name = lead.peering.name
         self.lifetime = lead.leadership.terms.lifetime_seconds
         self._renewed = OUTSIDE
+        self.is_abandoned = False
+        """Whether nothing is to be written any more by the operator that has this seat."""
 
     @property
     def priority(self) -> int:
@@ -167,7 +200,7 @@ class Seat:
     def trace(self) -> aiohttp.TraceConfig:
         """Has every write looked at when its connection is there: as late as can be before it is sent."""
         trace = aiohttp.TraceConfig()
-        trace.on_request_start.append(_note_method)
+        trace.on_request_start.append(self._begin)
         trace.on_connection_create_end.append(self._check)
         trace.on_connection_reuseconn.append(self._check)
         return trace
@@ -176,9 +209,10 @@ class Seat:
         if context.method == "PATCH" and not self._leadership.stands(self._renewed):
             raise aiohttp.ClientConnectionError("this replica has lapsed since the renewal was made")
 
-
-async def _note_method(_: aiohttp.ClientSession, context: Any, given: aiohttp.TraceRequestStartParams) -> None:
-    context.method = given.method
+    async def _begin(self, _: aiohttp.ClientSession, context: Any, given: aiohttp.TraceRequestStartParams) -> None:
+        context.method = given.method
+        if self.is_abandoned and given.method == "PATCH":
+            raise aiohttp.ClientConnectionError("the record is left as it is")
 
 
 class BriefBackoffs:

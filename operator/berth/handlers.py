@@ -25,17 +25,19 @@ import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import aiohttp
 import kopf
+from yarl import URL
 
 from berth.cluster import peering
+from berth.cluster.bulk import BulkIntake
 from berth.cluster.credentials import Credentials
 from berth.cluster.shallow import ShallowResponse
 from berth.cluster.transport import find_proxy
+from berth.configuration.introduction import introduce
 from berth.runtime import POD_FIELDS, Runtime
 from berth.serving.logs import TALKATIVE
 
@@ -63,20 +65,24 @@ def register(registry: kopf.OperatorRegistry, runtime: Runtime, *, owns_runtime:
             _handler(resource.kind, runtime)
         )
     # kopf would wait a minute after a login that failed, and a token file is empty for a moment only.
-    login = Login(runtime.credentials, [_watch_trace(runtime)])
+    login = Login(
+        runtime.credentials, [_watch_trace(runtime)], lambda server: bulk_intake(runtime, server).response_class()
+    )
     kopf.on.login(registry=registry, backoff=LOGIN_PAUSE_SECONDS)(login.log_in)
     if runtime.lead is not None:
         kopf.on.event(peering.GROUP, peering.VERSION, peering.PLURAL, id=peering.KIND, registry=registry)(
             _peering_handler(runtime)
         )
 
+    ending = _Ending()
+
     @kopf.on.startup(registry=registry)
     async def start(settings: kopf.OperatorSettings, **_: Any) -> None:
         configure(settings)
         if owns_runtime:
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, runtime.dump)
-            runtime.introduce()
-            runtime.rewatch = partial(os.kill, os.getpid(), signal.SIGTERM)  # there is no other way to begin anew
+            introduce(runtime.options)
+            runtime.rewatch = ending.begin
             await runtime.start()
 
     if owns_runtime:
@@ -84,8 +90,28 @@ def register(registry: kopf.OperatorRegistry, runtime: Runtime, *, owns_runtime:
         @kopf.on.cleanup(registry=registry)
         async def stop(**_: Any) -> None:
             await runtime.stop()
+            ending.check()
 
     return login
+
+
+class _Ending:
+    """The end of a process that has to be started again, since `kopf run` cannot begin anew by itself."""
+
+    REASON = "watching can only begin anew in another process"
+
+    def __init__(self) -> None:
+        self._has_begun = False
+
+    def begin(self) -> None:
+        self._has_begun = True
+        _log.error("This process ends with exit code 1, to be started again: %s", self.REASON)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def check(self) -> None:
+        """At the end: fail, so that supervisors that restart only what has failed do so."""
+        if self._has_begun:
+            raise kopf.PermanentError(self.REASON)
 
 
 def _handler(kind: str, runtime: Runtime) -> EventHandler:
@@ -116,13 +142,25 @@ def _watch_trace(runtime: Runtime) -> aiohttp.TraceConfig:
     return trace
 
 
+def bulk_intake(runtime: Runtime, server: str) -> BulkIntake:
+    """Takes what answers hold of the runtime's kinds; their paths begin with that of the server, if it has one."""
+    prefix = URL(server).path.rstrip("/")
+    return BulkIntake({prefix + resource.path: resource for resource in runtime.bulk}, runtime)
+
+
 class Login:
     """Our credentials, each time that kopf asks for some."""
 
-    def __init__(self, credentials: Credentials, traces: Sequence[aiohttp.TraceConfig] = ()) -> None:
-        """`traces` are told of every request."""
+    def __init__(
+        self,
+        credentials: Credentials,
+        traces: Sequence[aiohttp.TraceConfig] = (),
+        response_class: Callable[[str], type[ShallowResponse]] = lambda _: ShallowResponse,
+    ) -> None:
+        """`traces` are told of every request; `response_class` is asked for with the URL of the server."""
         self._credentials = credentials
         self._traces = traces
+        self._response_class = response_class
         self._logins = 0
         self._sessions: list[kopf.AiohttpSession] = []
 
@@ -132,7 +170,8 @@ class Login:
             # Asked again means turned away: fresh credentials, and not in a tight loop if those are no better.
             await asyncio.sleep(LOGIN_PAUSE_SECONDS)
             await self._credentials.load()
-        session = open_session(await connection(self._credentials, priority=self._logins), self._traces)
+        info = await connection(self._credentials, priority=self._logins)
+        session = open_session(info, self._traces, self._response_class(info.server))
         self._sessions.append(session)
         return session
 
@@ -143,13 +182,17 @@ class Login:
             await session.aiohttp_session.close()
 
 
-def open_session(info: kopf.ConnectionInfo, traces: Sequence[aiohttp.TraceConfig] = ()) -> kopf.AiohttpSession:
-    """The connection that kopf would make, but for answers that nest too deep."""
+def open_session(
+    info: kopf.ConnectionInfo,
+    traces: Sequence[aiohttp.TraceConfig] = (),
+    response_class: type[ShallowResponse] = ShallowResponse,
+) -> kopf.AiohttpSession:
+    """The connection that kopf would make, but for how answers are read."""
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, ssl=info.as_ssl_context()),
         headers=info.as_http_headers(),
         proxy=info.proxy_url,
-        response_class=ShallowResponse,
+        response_class=response_class,
         trace_configs=list(traces),
     )
     return kopf.AiohttpSession(server=info.server, priority=info.priority, aiohttp_session=session)

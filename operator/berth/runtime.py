@@ -5,7 +5,7 @@
                                 +-----------> PolicyStatuses, conditions that are no longer true
     Scheduler --> KubernetesCluster --> Api
     Scheduler --> Extending --> HttpExtenders, with what ObjectBodies keeps for them
-    Scheduler --> PolicyBook.usage --> (every 10 s) --> PolicyStatuses
+    Scheduler --> PolicyStore.usage --> (every 10 s) --> PolicyStatuses
 
 Where several replicas run, `Lead` says when decisions are made and what is written (the fence); a standby hears and
 counts everything, and does nothing.
@@ -22,40 +22,38 @@ Two answers of the API server end what is usual (`cluster/identity.py`, `cluster
 """
 
 import asyncio
-import gc
 import logging
 import os
-import platform
 import random
 import secrets
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import orjson
-
-from berth import __version__
+from berth.client import make_client
 from berth.cluster import peering
 from berth.cluster.api import Api
 from berth.cluster.bodies import ObjectBodies
 from berth.cluster.census import Census
 from berth.cluster.clock import RealClock
 from berth.cluster.credentials import Credentials, Source
-from berth.cluster.errors import ApiError, Malformed, OtherCluster, Unreachable
+from berth.cluster.errors import ApiError, OtherCluster, Unreachable
 from berth.cluster.extenders import HttpExtenders
 from berth.cluster.identity import SYSTEM, ClusterIdentity
 from berth.cluster.lead import Lead
 from berth.cluster.leadership import Leadership, Terms
-from berth.cluster.listing import Resource
+from berth.cluster.listing import ListInProgress, Resource
 from berth.cluster.neighbours import Neighbours, make_identity
 from berth.cluster.outage import Outage
 from berth.cluster.port import KubernetesCluster
 from berth.cluster.reviews import KubernetesReviews
 from berth.cluster.statuses import PolicyStatuses
 from berth.cluster.view import POLICY, View
+from berth.collector import Collector
 from berth.configuration import Options, as_mapping
 from berth.configuration.gates import (
+    BULK_INTAKE,
     DEFAULTS,
     EXPECTATION,
     EXPRESSIONS,
@@ -68,7 +66,7 @@ from berth.configuration.gates import (
 from berth.configuration.limiting import extender_addresses, policy_limits
 from berth.configuration.serving import serving_plan
 from berth.model import KINDS, object_key
-from berth.policy import Policy, PolicyBook
+from berth.policy import Policy, PolicyStore
 from berth.policy.features import Features
 from berth.scheduler import dump
 from berth.scheduler.cache import Cache
@@ -83,8 +81,8 @@ from berth.scheduler.versions import version_number
 from berth.scheduler.waiting import wait_for_signal
 from berth.serving.configz import configuration
 from berth.serving.health import Alarm, Check, Finding, Readiness
-from berth.serving.pages import Subject
-from berth.serving.pulse import Pulse
+from berth.serving.loop_watchdog import LoopWatchdog
+from berth.serving.pages import ServedState
 from berth.serving.server import Server, hang_alarm
 
 __all__ = ["Options", "Runtime"]
@@ -97,7 +95,6 @@ REPORT_SECONDS = 10.0  # between two reports of what was done under the policies
 LAST_REPORT_SECONDS = 2.0
 MOST_POLICIES = 200  # that have metrics of their own
 LAGGING_SECONDS = 5.0  # an event loop that is so late is not ready for more work
-READING_THRESHOLDS = (50_000, 20, 1000)  # of the garbage collector while everything that is read stays
 
 LEADING = "leading"
 NAMESPACE_KIND = "Namespace"
@@ -125,14 +122,20 @@ class Runtime:
         clock: Clock | None = None,
         api: Api | None = None,
         asker: HttpExtenders | None = None,
+        credentials: Credentials | None = None,
+        identity: ClusterIdentity | None = None,
+        collector: Collector | None = None,
     ) -> None:
-        """The keywords are for whoever runs it on a time and a network of his own."""
+        """The keywords are for a caller with a time and a network of its own, or one that has asked the API server
+        already, and gives what it has asked with. `collector`: for a process that runs nothing else.
+        """
+        self._collector = collector
         clock = clock or RealClock()
         self.options = options
         self._clock = clock
         self._faults = Faults()
-        self.credentials = Credentials(Source(options.kubeconfig, options.context))
-        self.api = api or Api(self.credentials)
+        self.credentials = credentials or Credentials(Source(options.kubeconfig, options.context))
+        self.api = api or make_client(options, self.credentials)
         terms = Terms(options.peering_lifetime_seconds)
         self._cluster = KubernetesCluster(
             self.api,
@@ -145,7 +148,9 @@ class Runtime:
         features = Features(gates[EXPRESSIONS], gates[PYTHON_PLUGINS], gates[SHADOW_POLICIES], gates[PREEMPTION])
         self.resources = tuple(kind for kind in RESOURCES if features.preemption or kind.kind != BUDGET)
         """The kinds that are watched. Nobody but preemption asks for disruption budgets."""
-        self._book = PolicyBook(
+        self.bulk = tuple(kind for kind in self.resources if gates[BULK_INTAKE] and kind.kind != POLICY)
+        """Those of them whose lists and watches are read in bulk. Policies are few, and come kopf's way."""
+        self._book = PolicyStore(
             clock.wall, built_in=options.built_in_policy, features=features, limits=policy_limits(options)
         )
         self._cache = Cache()
@@ -165,9 +170,10 @@ class Runtime:
             expectation=gates[EXPECTATION],
         )
         self._policy_labels = Names(MOST_POLICIES)
-        self._statuses = PolicyStatuses(self.api, clock, self._faults)
+        self._statuses = PolicyStatuses(self.api, clock, self._faults, self._cluster.gate)
         self._view = View(self._cache, self._scheduler, self._bodies, self._follow)
-        self._identity = ClusterIdentity(self.api, on_other=self._refuse, on_rewound=self._note_versions)
+        self._identity = identity or ClusterIdentity(self.api)
+        self._identity.on_other, self._identity.on_rewound = self._refuse, self._note_versions
         self._census = Census(
             self.api,
             clock,
@@ -178,11 +184,12 @@ class Runtime:
             on_whole=self._become_whole,
             on_rewound=self._note_rewound,
             regular_seconds=options.census_seconds,
+            bulk=[resource.kind for resource in self.bulk],
         )
         self._neighbours = Neighbours(options.installation, options.peering_name)
         self.lead = None if options.standalone else self._make_lead(options.peering_name, terms)
         self.api.fence = self.lead
-        self._pulse = Pulse()
+        self._pulse = LoopWatchdog()
         self.alarms: dict[str, Alarm] = {"loop": lambda: hang_alarm(self._pulse), "scheduler": self._find_failure}
         """What liveness fails by: name to a reason or None. Asked in the serving thread, so they only read."""
         self.checks: dict[str, Check] = {
@@ -209,7 +216,6 @@ class Runtime:
         self._hears.set()
         self.rewatch: Callable[[], None] = self._watch_has_ended.set
         """Has watching end and begin anew; `watch_ended` is called in between. By default nobody watches."""
-        self._thresholds = gc.get_threshold()
         self._echoes_missing = 0
         self.failure: asyncio.Future[None] | None = None
         self.watch_restarts = 0
@@ -219,7 +225,7 @@ class Runtime:
         plan = serving_plan(options)
         if plan.https is None and plan.http is None:
             return None
-        subject = Subject(
+        subject = ServedState(
             readiness=self.readiness,
             statistics=self.statistics,
             configuration=lambda: configuration(as_mapping(self.options), self._policies()),
@@ -269,7 +275,8 @@ class Runtime:
         if self._server is not None:
             await self._server.start()
             self._pulse.start()
-        gc.set_threshold(*READING_THRESHOLDS)
+        if self._collector is not None:
+            self._collector.start()
         self.failure = asyncio.get_running_loop().create_future()
         self.api.on_return = self._come_back
         self._cluster.start()
@@ -317,16 +324,15 @@ class Runtime:
             self._pulse.stop()
         await self._asker.close()
         await self.api.close()
-        gc.set_threshold(*self._thresholds)
+        if self._collector is not None:
+            self._collector.stop()
 
     def _become_whole(self) -> None:
         self._is_open = True
         if not self._is_whole:
             self._is_whole = True
-            # What is here now stays for long, and a full collection would walk through all of it between two decisions.
-            gc.collect()
-            gc.freeze()
-            gc.set_threshold(*self._thresholds)
+            if self._collector is not None:
+                self._collector.settle()
         if self.lead is None:
             _log.info("Every kind is whole: scheduling begins")
             self._open()
@@ -396,6 +402,8 @@ class Runtime:
         self._is_open = False
         self._hears.clear()
         self.api.stopped_writing = "another cluster answers"
+        if self.lead is not None:
+            self.lead.is_silent = True
         self._scheduler.stand_by()
         self._cluster.withdraw_all()
         self._statuses.withdraw_all()
@@ -404,7 +412,7 @@ class Runtime:
         self._starting_over = asyncio.create_task(self._fall_silent(), name="refusing")
 
     async def _fall_silent(self) -> None:
-        """Nobody counts any more, and others may lead: without a beat the elector takes our record away."""
+        """Nobody counts any more, and others may lead: our record is not renewed."""
         await self._census.stop()
         for task in self._tasks:
             if task.get_name() == LEADING:
@@ -447,7 +455,7 @@ class Runtime:
         self._view.start_over()
         self._identity.start_over()
         if self.lead is not None:
-            self.lead.leadership.start_over()
+            self.lead.start_over()
         await self._census.start_over()
         self._hears.set()
 
@@ -460,13 +468,42 @@ class Runtime:
 
     def on_event(self, kind: str, type_: str | None, body: Mapping[str, Any]) -> None:
         """An object as kopf hands it over: type None from a list, DELETED for the last word on it. Never raises."""
+        if self._hears.is_set():
+            self._hand_over(kind, type_, body)
+
+    def begin_list(self, kind: str) -> ListInProgress:
+        """The watch lists the kind, and hands the list over in bulk."""
+        return self._census.begin_list(kind)
+
+    def on_list(self, listed: ListInProgress, bodies: Sequence[Mapping[str, Any]]) -> None:
+        """The next objects of such a list. Never raises."""
         if not self._hears.is_set():
+            listed.is_sound = False
             return
+        for body in bodies:
+            if self._hand_over(listed.kind, None, body):
+                listed.note(body)
+            else:
+                listed.is_sound = False
+
+    def end_list(self, listed: ListInProgress) -> None:
+        """The list is complete. Never raises."""
+        if self._hears.is_set():
+            self._census.end_list(listed)
+
+    def on_changes(self, kind: str, changes: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """What a watch says, many at a time and in its order. Never raises."""
+        if self._hears.is_set():
+            for type_, body in changes:
+                self._hand_over(kind, type_, body)
+
+    def _hand_over(self, kind: str, type_: str | None, body: Mapping[str, Any]) -> bool:
+        """Whether it is an object, with a name and a UID."""
+        uid = _uid_of(body)
+        if uid is None:
+            self._note_nameless(kind)
+            return False
         try:
-            uid = _uid_of(body)
-            if uid is None:
-                self._note_nameless(kind)
-                return
             if kind == NAMESPACE_KIND and body["metadata"]["name"] == SYSTEM:
                 self._identity.note(uid)
             removed = type_ == "DELETED"
@@ -476,10 +513,11 @@ class Runtime:
                 self._view.observe(kind, body)
             self._census.note(kind, uid, listed=type_ is None, removed=removed)
         except OtherCluster:
-            return
+            pass
         except Exception as error:
             # Its name and nothing else of it: annotations may hold a copy of the whole object.
             self._faults.note("handing over", f"{kind} {object_key(body)}", error, kind=kind)
+        return True
 
     def on_watch(self, kind: str, version: str) -> None:
         """A watch is opened, or opened again, and goes on from this version."""
@@ -511,7 +549,7 @@ class Runtime:
         """An object has been handed over, by the watch or by the census: what was to be said may be outdated."""
         if kind == "Pod":
             spec = body.get("spec")
-            if removed or (isinstance(spec, Mapping) and spec.get("nodeName")):
+            if removed or (isinstance(spec, dict | Mapping) and spec.get("nodeName")):
                 self._cluster.pod_settled(str(body["metadata"]["uid"]))
         elif kind == POLICY and self._speaks:
             self._statuses.put(self._book.statuses())
@@ -524,6 +562,8 @@ class Runtime:
             await wait_for_signal(self._look_soon, self._clock, PROBE_SECONDS)
             self._look_soon.clear()
             try:
+                if self._collector is not None:
+                    self._collector.tend()
                 outage.note(await self._ask(), self._clock.now())
                 self._look_for_echoes()
             except Exception as error:
@@ -563,16 +603,7 @@ class Runtime:
 
     async def probe(self) -> Unreachable | None:
         """Why the API server gives no answer; None when it gives one. ApiError: it does not know us (401)."""
-        try:
-            await self._identity.ask(PROBE_LIMIT_SECONDS)
-        except ApiError as error:
-            if error.status == 401:
-                raise
-        except Malformed as error:
-            _log.debug("Which cluster answers cannot be told: %s", error)
-        except Unreachable as error:
-            return error
-        return None
+        return await self._identity.probe(PROBE_LIMIT_SECONDS)
 
     def _look_for_echoes(self) -> None:
         missing = int(self._scheduler.statistics().get("echo_missing", 0))
@@ -581,13 +612,6 @@ class Runtime:
         self._echoes_missing = missing
 
     # --- what can be seen of it ------------------------------------------------------------------------------------
-
-    def introduce(self) -> None:
-        """Say in the log which version runs, and with which configuration."""
-        version, configuration = __version__, as_mapping(self.options)
-        text = orjson.dumps(configuration).decode()
-        extra = {"version": version, "python": platform.python_version(), "configuration": configuration}
-        _log.info("Berth %s begins, with the configuration %s", version, text, extra=extra)
 
     def dump(self) -> None:
         """Have everything that decisions hang on written to the log, and compared with the API server soon."""
@@ -678,8 +702,8 @@ class Runtime:
 
 def _uid_of(body: object) -> str | None:
     """None where there is none, or no name: such a thing is no object of any API server."""
-    metadata = body.get("metadata") if isinstance(body, Mapping) else None
-    if not isinstance(metadata, Mapping):
+    metadata = body.get("metadata") if isinstance(body, dict | Mapping) else None
+    if not isinstance(metadata, dict | Mapping):
         return None
     uid, name = metadata.get("uid"), metadata.get("name")
     return uid if isinstance(uid, str) and uid and isinstance(name, str) and name else None

@@ -21,18 +21,17 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, Protocol
 
-import aiohttp
 import orjson
 
 from berth import __version__
 from berth.cluster.credentials import Credentials
 from berth.cluster.errors import ApiError, CredentialsError, Malformed, Unreachable
+from berth.cluster.http1 import Answer, Request
+from berth.cluster.pool import DirectTransport
 from berth.cluster.shallow import decode
-from berth.cluster.transport import Transport
+from berth.cluster.transport import Misconfigured, Transport, find_proxy
 from berth.scheduler.ports import NotLeading
 
 JSON = "application/json"
@@ -40,18 +39,11 @@ MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 CONNECTIONS = 256
-CONNECT_SECONDS = 10.0
 TEXT_LIMIT = 256
 LONGEST_PATH = 2048
 # The API server names the writer of each field after what comes before the slash.
 USER_AGENT = f"berth/{__version__}"
 _PATH = re.compile(r"(/[A-Za-z0-9._:~-]+)+")
-MISCONFIGURED = (
-    aiohttp.ClientConnectorDNSError,
-    aiohttp.ClientSSLError,
-    aiohttp.InvalidURL,
-    aiohttp.NonHttpUrlClientError,
-)
 
 _log = logging.getLogger(__name__)
 
@@ -69,22 +61,44 @@ class Fence(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What came back, before anybody looked into it."""
+class OpenTransport(Protocol):
+    """How connections are made ready."""
 
-    status: int
-    reason: str
-    raw: bytes
-    retry_after_seconds: float
+    def __call__(
+        self, configuration: Any, *, connections: int, ahead: int, delivery_seconds: float | None
+    ) -> Transport: ...
+
+
+def open_transport(configuration: Any, *, connections: int, ahead: int, delivery_seconds: float | None) -> Transport:
+    """Raises OSError or ValueError if the address, a certificate or a key cannot be used.
+
+    `ahead`: how many connections are kept ready. `delivery_seconds`: what the other side has not acknowledged by then
+    is not sent to it any more.
+    """
+    proxy = find_proxy(configuration)
+    if proxy is None:
+        return DirectTransport(configuration, connections=connections, ahead=ahead, delivery_seconds=delivery_seconds)
+    from berth.cluster.proxied import ProxiedTransport  # few need it
+
+    return ProxiedTransport(configuration, proxy, connections=connections, delivery_seconds=delivery_seconds)
 
 
 class Api:
     """One API server, as one user. `open` before the first request, `close` at the end."""
 
-    def __init__(self, credentials: Credentials, *, connections: int = CONNECTIONS) -> None:
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        ahead: int = 0,
+        delivery_seconds: float | None = None,
+        open_transport: OpenTransport = open_transport,
+    ) -> None:
+        """`ahead` and `delivery_seconds`: as `open_transport` has them."""
         self._credentials = credentials
-        self._connections = connections
+        self._ahead = ahead
+        self._delivery_seconds = delivery_seconds
+        self._open_transport = open_transport
         self._transport: Transport | None = None
         self._retired: list[Transport] = []
         self._fingerprint = ""
@@ -110,9 +124,10 @@ class Api:
         return None if self._answered_seconds is None else time.monotonic() - self._answered_seconds
 
     async def open(self) -> None:
-        """Load the credentials and make ready to connect; CredentialsError when that is impossible."""
-        await self._credentials.load()
-        await self._connect()
+        """Load the credentials and make ready to connect, unless that is done; CredentialsError if it is impossible."""
+        if self._transport is None:
+            await self._credentials.load()
+            await self._connect()
 
     async def close(self) -> None:
         transports = [*self._retired, *([self._transport] if self._transport is not None else [])]
@@ -140,13 +155,11 @@ class Api:
         if fence is not None:
             timeout_seconds = min(timeout_seconds, fence.request_seconds)
         data = None if body is None else _encode(body)
-        headers = {"Accept": accept, "User-Agent": USER_AGENT}
-        if data is not None:
-            headers["Content-Type"] = content_type
+        request = Request(method, path, query, accept, USER_AGENT, None, content_type, data)
         generation = self._generation
-        answer = await self._exchange(method, path, data, headers, query, timeout_seconds, fence)
+        answer = await self._exchange(request, timeout_seconds, fence)
         if answer.status == 401 and await self._renew(generation):
-            answer = await self._exchange(method, path, data, headers, query, timeout_seconds, fence)
+            answer = await self._exchange(request, timeout_seconds, fence)
         if answer.status >= 300:
             raise _refusal(answer)
         return answer.status, _decode(answer.raw)
@@ -156,48 +169,26 @@ class Api:
         if self.fence is not None:
             self.fence.check()
 
-    async def _exchange(
-        self,
-        method: str,
-        path: str,
-        data: bytes | None,
-        headers: dict[str, str],
-        query: Mapping[str, str] | None,
-        timeout_seconds: float,
-        fence: Fence | None,
-    ) -> _Answer:
+    async def _exchange(self, request: Request, timeout_seconds: float, fence: Fence | None) -> Answer:
         transport = self._transport
         if transport is None:
             raise Unreachable("the connection has been closed")
+        ask = _nothing if fence is None else fence.check
         try:
-            async with transport.use() as session:
-                authorization = await self._credentials.authorization()
-                if authorization is not None:
-                    headers["Authorization"] = authorization
-                if fence is not None:
-                    fence.check()
-                async with session.request(
-                    method,
-                    self._credentials.server + path,
-                    params=query,
-                    data=data,
-                    headers=headers,
-                    proxy=transport.proxy,
-                    allow_redirects=False,
-                    timeout=aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS),
-                    trace_request_ctx=fence,
-                ) as response:
-                    raw = await response.read()
-                    answer = _Answer(response.status, response.reason or "", raw, _retry_after(response))
+            authorization = await self._credentials.authorization()
+            if authorization is not None:
+                request = request._replace(authorization=authorization)
+            ask()
+            answer = await transport.exchange(request, timeout_seconds, ask)
         except NotLeading:
             raise
-        # Whatever it is, not only aiohttp's errors: a token file is empty while it is replaced, an exec plugin fails,
-        # a session is closed under a request (RuntimeError). Nobody who asks should have to know all of these.
+        # Whatever it is, not only errors of the network: a token file is empty while it is replaced, an exec plugin
+        # fails, connections are closed under a request. Nobody who asks should have to know all of these.
         except Exception as error:
             self._note_reachable(False)
             raise Unreachable(
-                f"{method} {path}: {_describe(error, timeout_seconds)}",
-                is_misconfigured=isinstance(error, MISCONFIGURED),
+                f"{request.method} {request.path}: {_describe(error, timeout_seconds)}",
+                is_misconfigured=isinstance(error, Misconfigured),
             ) from error
         self._note_reachable(True)
         if answer.status < 500:
@@ -237,11 +228,11 @@ class Api:
             fingerprint = self._credentials.fingerprint()
             if self._transport is not None and fingerprint == self._fingerprint:
                 return
-            fresh = Transport(
+            fresh = self._open_transport(
                 self._credentials.configuration,
-                self._connections,
-                before_sending=_ask_fence,
-                delivery_seconds=None if self.fence is None else self.fence.request_seconds,
+                connections=CONNECTIONS,
+                ahead=self._ahead,
+                delivery_seconds=self._delivery_seconds,
             )
         except (OSError, ValueError) as error:
             raise CredentialsError(f"a certificate or key cannot be used: {error}") from error
@@ -265,17 +256,8 @@ def _encode(body: Mapping[str, Any] | Sequence[Any]) -> bytes:
         raise ApiError(400, "BadRequest", f"what was to be sent is not JSON, nothing was: {error}") from error
 
 
-async def _ask_fence(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
-    """The connection is there and nothing is written yet."""
-    fence = context.trace_request_ctx
-    if fence is not None:
-        fence.check()
-
-
-def _retry_after(response: aiohttp.ClientResponse) -> float:
-    """Seconds; the API server never sends the other form, a date."""
-    text = response.headers.get("Retry-After", "")
-    return float(text) if text.isascii() and text.isdigit() else 0.0
+def _nothing() -> None:
+    """Who is not fenced asks nobody."""
 
 
 def _describe(error: BaseException, timeout_seconds: float) -> str:
@@ -294,7 +276,7 @@ def _decode(raw: bytes) -> dict[str, Any]:
     return decoded
 
 
-def _refusal(answer: _Answer) -> ApiError:
+def _refusal(answer: Answer) -> ApiError:
     """The error that a Status object describes; the text itself where a proxy or a missing path answered."""
     try:
         decoded = orjson.loads(answer.raw)

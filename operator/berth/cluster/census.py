@@ -12,6 +12,11 @@ the gap. So each kind is counted: a metadata-only list of ours is compared with 
 
 An answer that is not a list of the kind proves nothing and changes nothing (`listing`); it is asked for again.
 
+Where the lists of the watch are read in bulk (`bulk`), they do say when they are complete. Then the first list of ours
+is a sample, no more than a page: a kind is synced when the watch has listed it in full and shown everything on that
+page. On a small cluster this page is all there is. The full comparison follows soon after. Every later list of the
+watch is the truth of its moment: what it lacks is removed as soon as that is proven.
+
 A kind is counted at the start, until it is synced; soon after objects were listed again or a watch was opened again,
 when the API server comes back after an outage, when the echo of a bind is missing, when somebody asks for it
 (`report`); and regularly. Once whole, a kind stays whole: later counts repair (`drift`). A kind whose API is not served
@@ -37,7 +42,7 @@ from berth.cluster.api import Api
 from berth.cluster.drift import GHOST, MISSING, REWOUND, STALE, Drift, Known
 from berth.cluster.errors import ApiError, Malformed, Unreachable
 from berth.cluster.identity import ClusterIdentity
-from berth.cluster.listing import Listing, Resource, list_metadata, version_now
+from berth.cluster.listing import Listing, ListInProgress, Resource, list_metadata, version_now
 from berth.cluster.proof import Proof
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock
@@ -76,8 +81,10 @@ class _Count:
     listed_seconds: float = 0.0  # when an object last came from a list of the watch
     progress_seconds: float = 0.0  # when a missing object last arrived
     heard_seconds: float = 0.0  # when anything was last heard of the kind: an object of the watch, or a list of ours
+    samples: bool = False  # the first list need not be a full one
     wanted: asyncio.Event = field(default_factory=asyncio.Event)
     complete: asyncio.Event = field(default_factory=asyncio.Event)
+    listed: asyncio.Event = field(default_factory=asyncio.Event)  # in full, by the watch
 
 
 class Census:
@@ -95,7 +102,9 @@ class Census:
         on_whole: Callable[[], None],
         on_rewound: Callable[[str], None],
         regular_seconds: float = REGULAR_SECONDS,
+        bulk: Collection[str] = (),
     ) -> None:
+        """`bulk`: the kinds whose lists are read in bulk."""
         self._api = api
         self._clock = clock
         self._faults = faults
@@ -104,8 +113,9 @@ class Census:
         self._on_rewound = on_rewound
         self._proof = Proof(api, clock, identity)
         self._regular_seconds = regular_seconds
-        self._counts = {resource.kind: _Count(resource) for resource in resources}
+        self._counts = {resource.kind: _Count(resource, samples=resource.kind in bulk) for resource in resources}
         self._tasks: list[asyncio.Task[None]] = []
+        self._proofs: dict[asyncio.Task[None], None] = {}  # in the order in which they began
         self._is_told = False
         self._gone_lately: dict[str, set[str]] | None = None  # by kind, while somebody has it confirmed
         self._drift = Drift(api, known)
@@ -118,9 +128,10 @@ class Census:
         ]
 
     async def stop(self) -> None:
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._proofs]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks = []
 
     async def start_over(self) -> None:
@@ -149,6 +160,44 @@ class Census:
         if listed and count.whole:
             count.listed_seconds = self._clock.now()
             count.wanted.set()
+
+    def begin_list(self, kind: str) -> ListInProgress:
+        """The watch lists the kind, and the list is read in bulk."""
+        count = self._counts[kind]
+        newest = max(self._known.newest(kind), count.version)
+        return ListInProgress(kind, dict(self._known.known(kind)), newest)
+
+    def end_list(self, listed: ListInProgress) -> None:
+        """Such a list is complete, and everything on it has been noted: what it lacks is gone, if that is proven."""
+        count = self._counts[listed.kind]
+        if listed.is_sound and self._tasks:
+            task = asyncio.create_task(self._believe(count, listed), name=f"list-{listed.kind}")
+            self._proofs[task] = None
+            task.add_done_callback(self._proofs.pop)
+
+    async def _believe(self, count: _Count, listed: ListInProgress) -> None:
+        """Never raises. Where nothing is proven, the kind is compared soon."""
+        try:
+            await self._remove_unlisted(count, listed)
+        except (ApiError, Unreachable) as error:
+            _log.debug("%s: what a list of the watch lacks cannot be judged: %s", listed.kind, error)
+            count.wanted.set()
+        except Exception as error:
+            self._faults.note("judging a list of", count.resource.plural, error)
+            count.wanted.set()
+
+    async def _remove_unlisted(self, count: _Count, listed: ListInProgress) -> None:
+        kind, listing = listed.kind, listed.listing()
+        if not listing.number or self._is_rewound(count, listed.newest, listing):
+            count.wanted.set()
+            return
+        await self._take_turns()
+        count.version = max(count.version, listing.number)
+        count.listed.set()
+        gone = await self._proof.gone(count.resource, listed.before, listing, alone=False)
+        # What was shown in a newer version than the list's was made, or made again, after it.
+        for uid in self._known.behind(kind, dict.fromkeys(gone, listing.number + 1)):
+            self._known.remove(kind, _stub(uid, gone[uid]), told=False)
 
     async def check_watch(self, kind: str, version: int) -> None:
         """The watch goes on from this version: see that the store has come so far. Never raises.
@@ -204,22 +253,32 @@ class Census:
         kind = count.resource.kind
         before, newest = dict(self._known.known(kind)), max(self._known.newest(kind), count.version)
         listing = await list_metadata(self._api, count.resource)
+        await self._take_turns()
         if self._is_rewound(count, newest, listing):
             _log.warning("%s: the list is older than what was seen before: nothing is confirmed by it", kind)
             return False
+        await self._take_turns()
         await self._proof.gone(count.resource, before, listing)  # a list that lacks what is there confirms nothing
         waiting: Collection[str] = listing.objects
+        versions: Mapping[str, int] = listing.versions
         while True:
+            await self._take_turns()
+            behind = set(self._known.behind(kind, versions))
+            await self._take_turns()
             known, gone = self._known.known(kind), (self._gone_lately or {}).get(kind, ())
-            behind = set(self._known.behind(kind, {uid: v for uid in waiting if (v := listing.versions.get(uid))}))
             waiting = [uid for uid in waiting if (uid in behind or uid not in known) and uid not in gone]
             if not waiting:
                 return True
+            versions = {uid: version for uid in waiting if (version := listing.versions.get(uid))}
             if self._clock.now() >= give_up_seconds:
                 text = "%s: %d of %d that exist have not been shown by the watch, as %s"
                 _log.warning(text, kind, len(waiting), len(listing.objects), listing.objects[waiting[0]])
                 return False
             await self._clock.sleep(CONFIRM_LOOK_SECONDS)
+
+    async def _take_turns(self) -> None:
+        """Let everything else that is ready run: a pass over all objects of a kind takes as long as a step may."""
+        await asyncio.sleep(0)
 
     def tell_rewound(self, kind: str, words: str) -> None:
         """The versions of this kind are older than they were."""
@@ -270,15 +329,15 @@ class Census:
                 if is_report:
                     count.report_wanted = False
                     self._say(count, listing)
-                await self._wait_wanted(count)
+                await self._wait_wanted(count, AFRESH_SECONDS if listing.is_sample else self._regular_seconds)
             except Exception as error:
                 count.problem = f"cannot be counted: {type(error).__name__}"
                 self._faults.note("counting", count.resource.plural, error)
                 await self._clock.sleep(LONGEST_PAUSE_SECONDS)
 
-    async def _wait_wanted(self, count: _Count) -> None:
-        """Until the next regular count, or until one is wanted and what arrives has calmed down."""
-        await wait_for_signal(count.wanted, self._clock, self._regular_seconds)
+    async def _wait_wanted(self, count: _Count, seconds: float) -> None:
+        """Until the next count is due, or until one is wanted and what arrives has calmed down."""
+        await wait_for_signal(count.wanted, self._clock, seconds)
         if count.wanted.is_set():
             await self._wait_calm(count, SETTLE_SECONDS, SILENCE_SECONDS)
 
@@ -300,12 +359,23 @@ class Census:
             # While nobody could list, nobody could watch either: that time is not the watch's silence.
             count.progress_seconds += self._clock.now() - began_seconds
             self._compare(count, listing)
-            if await self._wait_complete(count, pause_seconds):
+            if await self._wait_complete(count, pause_seconds) and await self._wait_listed(count, listing):
                 self._declare_whole(count)
                 return listing
             pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
             if self._clock.now() - count.progress_seconds >= SILENCE_SECONDS:
                 await self._read_missing(count)
+
+    async def _wait_listed(self, count: _Count, listing: Listing) -> bool:
+        """Whether nothing but the list is to be gone by, or the watch has listed the kind in full.
+
+        If it has not after a while, for instance because its lists cannot be read in bulk, ours are full ones.
+        """
+        if not listing.is_sample:
+            return True
+        await wait_for_signal(count.listed, self._clock, SILENCE_SECONDS)
+        count.samples = False
+        return count.listed.is_set()
 
     async def _list(self, count: _Count) -> Listing:
         """The list, however long it takes to get one that can be believed."""
@@ -332,14 +402,19 @@ class Census:
         """A list that can be believed; what it proves to be gone is removed."""
         resource, kind = count.resource, count.resource.kind
         before, newest = dict(self._known.known(kind)), max(self._known.newest(kind), count.version)
-        listing = await list_metadata(self._api, resource)
+        listing = await list_metadata(self._api, resource, sample=count.samples)
+        if listing.is_sample:
+            return listing
+        await self._take_turns()
         if self._is_rewound(count, newest, listing):
             listing = await list_metadata(self._api, resource)  # one alone may come from anywhere
             if self._is_rewound(count, newest, listing):
                 self._tell_rewound(count, newest, listing)
+        await self._take_turns()
         if not count.whole:
             await self._proof.check_first(resource, listing)
         gone = await self._proof.gone(resource, before, listing)
+        await self._take_turns()
         count.heard_seconds = count.compared_seconds = self._clock.now()
         count.version = max(count.version, listing.number)
         self._remove_ghosts(count, gone)
@@ -397,6 +472,7 @@ class Census:
         return count.complete.is_set()
 
     def _declare_whole(self, count: _Count) -> None:
+        count.samples = False
         if not count.whole:
             count.whole = True
             _log.info("%s: whole (%d)", count.resource.plural, len(self._known.known(count.resource.kind)))
@@ -409,6 +485,7 @@ class Census:
     async def _judge_again(self, count: _Count, listing: Listing) -> None:
         """What the list says otherwise may be on its way: what still differs after a while has drifted."""
         kind = count.resource.kind
+        await self._take_turns()
         behind = self._known.behind(kind, listing.versions)
         if behind or count.ghosts:
             await self._wait_calm(count, SILENCE_SECONDS, LONGEST_LIST_SECONDS)

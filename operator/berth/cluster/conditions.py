@@ -11,6 +11,8 @@ The node that a pod is nominated to, `status.nominatedNodeName`, is written here
 are to be said. What is decided later counts; it is kept until it is written, or the pod is bound or gone. For a pod
 that was bound meanwhile the API server refuses it (Kubernetes 1.35 and later): nothing is left to be said then.
 
+A nomination is urgent: pods make room for it. Conditions alone give way to binds (`gate`).
+
 Only the latest report about a pod counts (`outbox`). A pod that is about to be bound is settled first: what waits is
 withdrawn and what is on its way is awaited, so that no late "False" overwrites the API server's "True".
 """
@@ -23,6 +25,7 @@ from typing import Any, NamedTuple
 from berth.cluster.api import STRATEGIC_MERGE_PATCH, Api
 from berth.cluster.binder import pod_path
 from berth.cluster.errors import ApiError
+from berth.cluster.gate import WriteGate
 from berth.cluster.outbox import Outbox
 from berth.model import Pod
 from berth.scheduler.faults import Faults
@@ -30,7 +33,6 @@ from berth.scheduler.ports import Clock
 
 IS_BOUND = "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound"
 REMEMBERED = 16384
-WORKERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,10 @@ class _Written(NamedTuple):
 class Conditions:
     """Writes PodScheduled=False in the background."""
 
-    def __init__(self, api: Api, clock: Clock, faults: Faults) -> None:
+    def __init__(self, api: Api, clock: Clock, faults: Faults, gate: WriteGate) -> None:
         self._api = api
         self._clock = clock
-        self._outbox: Outbox[Report] = Outbox("pod condition", self._write, clock, faults, workers=WORKERS)
+        self._outbox: Outbox[Report] = Outbox("pod condition", self._write, clock, faults, gate)
         self._written: OrderedDict[str, _Written] = OrderedDict()
         self._on_its_way: dict[str, Report] = {}
         self._nominations: dict[str, _Nomination] = {}  # to be written
@@ -83,7 +85,7 @@ class Conditions:
     def nominate(self, pod: Pod, node_name: str, written: Callable[[str], None]) -> None:
         """Have the nomination written, with the condition that waits or comes before it is written."""
         self._nominations[pod.uid] = _Nomination(node_name, written)
-        self._outbox.put(pod.uid, self._outbox.waiting(pod.uid) or Report(pod))
+        self._outbox.put(pod.uid, self._outbox.waiting(pod.uid) or Report(pod), urgent=True)
 
     async def settle(self, uid: str) -> None:
         """Returns when nothing about the pod is going to be written any more."""

@@ -8,28 +8,32 @@ twice: events waiting to be posted, and series that may still go on.
 A server without events.k8s.io/v1 answers 404; from then on core/v1 is used. An event is tried again only when the
 server had no time for it (429, 5xx) or could not be reached, and waits for that aside (`delays`), so that a namespace
 in trouble does not hold up the others' events. It is given up when it is refused, after several attempts (`failed`),
-or because too many wait (`dropped`); both are counted.
+or because too many wait (`dropped`); both are counted, and that events are dropped is said once a minute.
+
+Events give way to binds and to everything else that is written, for a few seconds (`gate`).
 """
 
 import asyncio
 import logging
 from collections import Counter, OrderedDict
+from functools import partial
 
 from berth.cluster.api import MERGE_PATCH, Api
 from berth.cluster.delays import Delays, pause_seconds
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.event_bodies import Record, core_body, core_patch, event_name, events_body, events_patch
+from berth.cluster.gate import EVENT, WriteGate
 from berth.model import Pod
 from berth.scheduler.about import about
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock, PodEvent
 
-WORKERS = 16
 WAITING_LIMIT = 10_000
 SERIES_LIMIT = 8192
 SERIES_SECONDS = 360.0
 REFRESH_SECONDS = 1800.0
 SWEEP_SECONDS = 60.0
+COMPLAINT_SECONDS = 60.0
 ATTEMPTS = 24  # nearly five minutes, with the pauses of `delays`
 
 _log = logging.getLogger(__name__)
@@ -40,25 +44,29 @@ Key = tuple[str, str, str]
 class EventRecorder:
     """Takes events at any rate and posts them as fast as the API server takes them."""
 
-    def __init__(self, api: Api, clock: Clock, instance: str, faults: Faults) -> None:
+    def __init__(self, api: Api, clock: Clock, instance: str, faults: Faults, gate: WriteGate) -> None:
         self._api = api
         self._clock = clock
         self._faults = faults
         self._instance = instance[:128]
         self._series: OrderedDict[Key, Record] = OrderedDict()
-        self._waiting: asyncio.Queue[Record] = asyncio.Queue()
-        self._delays: Delays[Record] = Delays(clock, self._waiting.put_nowait)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._gate = gate
+        self._delays: Delays[Record] = Delays(clock, self._submit)
+        self._keeping: list[asyncio.Task[None]] = []
+        self._posting: dict[asyncio.Task[None], None] = {}
+        self._is_over = False
         self._unposted = 0  # waiting, set aside or on their way
         self._all_posted = asyncio.Event()
         self._last_nanoseconds = 0
         self._has_events_api = True
+        self._complained_seconds = -COMPLAINT_SECONDS
         self.counts: Counter[str] = Counter()
 
     def start(self) -> None:
-        self._tasks = [asyncio.create_task(self._post_each(), name=f"events-{n}") for n in range(WORKERS)]
-        self._tasks.append(asyncio.create_task(self._delays.run(), name="events-delays"))
-        self._tasks.append(asyncio.create_task(self._sweep(), name="events-series"))
+        self._keeping = [
+            asyncio.create_task(self._delays.run(), name="events-delays"),
+            asyncio.create_task(self._sweep(), name="events-series"),
+        ]
 
     async def flush(self, limit_seconds: float) -> None:
         """Write what waits, and the series that have grown; what is left at the limit is lost and counted."""
@@ -70,10 +78,11 @@ class EventRecorder:
         except TimeoutError:
             self.counts["dropped"] += self._unposted
             _log.warning("%d events could not be posted before the exit", self._unposted)
-        for task in self._tasks:
+        tasks = [*self._keeping, *self._posting]
+        self._is_over = True
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = []
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def record(self, pod: Pod, event: PodEvent) -> None:
         """Have the event posted, or counted to one that was posted before; returns at once."""
@@ -114,11 +123,18 @@ class EventRecorder:
         """Whether there was room for it."""
         if self._unposted >= WAITING_LIMIT:
             self.counts["dropped"] += 1
+            self._complain()
             return False
         self._unposted += 1
         record.queued, record.attempts = True, 0
-        self._waiting.put_nowait(record)
+        self._submit(record)
         return True
+
+    def _complain(self) -> None:
+        now = self._clock.now()
+        if now - self._complained_seconds >= COMPLAINT_SECONDS:
+            self._complained_seconds = now
+            _log.warning("%d events wait to be posted, more are dropped", self._unposted)
 
     async def _wait_all_posted(self) -> None:
         while self._unposted:
@@ -137,9 +153,21 @@ class EventRecorder:
                 if is_over:
                     del self._series[key]
 
-    async def _post_each(self) -> None:
-        while True:
-            await self._post(await self._waiting.get())
+    def _submit(self, record: Record) -> None:
+        self._gate.submit(EVENT, partial(self._begin, record))
+
+    def _begin(self, record: Record) -> bool:
+        """Whether it is posted: not after the last flush."""
+        if self._is_over:
+            return False
+        task = asyncio.get_running_loop().create_task(self._post(record), name="event")
+        self._posting[task] = None
+        task.add_done_callback(self._ended)
+        return True
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._posting[task]
+        self._gate.end(EVENT)
 
     async def _post(self, record: Record) -> None:
         """Write it; set it aside if the server has no time for it now, give it up if it is refused."""

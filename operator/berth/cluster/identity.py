@@ -12,24 +12,37 @@ told.
 A cluster without the namespace cannot be told apart from others; nothing follows from that.
 """
 
+import logging
 from collections.abc import Callable
 
 from berth.cluster.api import Api
-from berth.cluster.errors import Malformed, OtherCluster
+from berth.cluster.errors import ApiError, Malformed, OtherCluster, Unreachable
 from berth.cluster.listing import Listing, Resource, list_metadata
 
 ASK_SECONDS = 5.0
 SYSTEM = "kube-system"
 NAMESPACE = Resource("Namespace", "", "v1", "namespaces", namespaced=False, field_selector=f"metadata.name={SYSTEM}")
 
+_log = logging.getLogger(__name__)
+
+
+def _tell_nobody(_: str) -> None:
+    """Until there is a runtime: what was seen first is neither another cluster nor an older one."""
+
 
 class ClusterIdentity:
     """Asked before a list that removes much is believed, and now and then."""
 
-    def __init__(self, api: Api, *, on_other: Callable[[str], None], on_rewound: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        api: Api,
+        *,
+        on_other: Callable[[str], None] = _tell_nobody,
+        on_rewound: Callable[[str], None] = _tell_nobody,
+    ) -> None:
         self._api = api
-        self._on_other = on_other
-        self._on_rewound = on_rewound
+        self.on_other = on_other
+        self.on_rewound = on_rewound
         self._newest = 0
         self.uid = ""
         """Of kube-system as it was first seen; empty before that."""
@@ -42,9 +55,22 @@ class ClusterIdentity:
         if 0 < listing.number < self._newest:
             listing = await self._list(timeout_seconds)
         if 0 < listing.number < self._newest:
-            self._on_rewound(f"the API server is at version {listing.number}, after {self._newest}")
+            self.on_rewound(f"the API server is at version {listing.number}, after {self._newest}")
         else:
             self._newest = max(self._newest, listing.number)
+
+    async def probe(self, timeout_seconds: float = ASK_SECONDS) -> Unreachable | None:
+        """Why the API server gives no answer; None when it gives one. ApiError: it does not know us (401)."""
+        try:
+            await self.ask(timeout_seconds)
+        except ApiError as error:
+            if error.status == 401:
+                raise
+        except Malformed as error:
+            _log.debug("Which cluster answers cannot be told: %s", error)
+        except Unreachable as error:
+            return error
+        return None
 
     async def _list(self, timeout_seconds: float) -> Listing:
         listing = await list_metadata(self._api, NAMESPACE, timeout_seconds=timeout_seconds)
@@ -65,7 +91,7 @@ class ClusterIdentity:
             self.uid = uid
         if uid != self.uid and not self.problem:
             self.problem = f"another cluster answers: namespace {SYSTEM} has UID {uid}, and had {self.uid}"
-            self._on_other(self.problem)
+            self.on_other(self.problem)
         if self.problem:
             raise OtherCluster("another cluster answers")
 

@@ -29,7 +29,7 @@ from datetime import datetime, timedelta
 from berth.cluster.census import Census
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.leadership import Leadership
-from berth.cluster.peering import Peering
+from berth.cluster.peering import NoPeering, Peering
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock, NotLeading
 
@@ -78,13 +78,19 @@ class Lead:
         self._announced_seconds = 0.0
         self._has_entered = False  # it is for the elector to do so first
         self._entered_seconds = 0.0
+        self._alive_seconds = 0.0  # when our record was last seen to be there, or missed
         self._cleaned_seconds = 0.0
+        self._has_complained = False  # that there is no peering object, and none can be made
         self._tasks: dict[asyncio.Task[None], None] = {}  # in the order in which they began
         self._proving: asyncio.Task[None] | None = None
         self.since: datetime | None = None
         self.beat_seconds = clock.now()
         """When the main loop last came by."""
         self.counts: Counter[str] = Counter()
+        self.is_silent = False
+        """Whether nothing may be written, not even our record: another cluster answers."""
+        self.on_start_over: Callable[[], None] = lambda: None
+        """Told by `start_over`: whatever else watches the records has to begin again."""
 
     # --- the fence ---------------------------------------------------------------------------------------------------
 
@@ -143,6 +149,11 @@ class Lead:
             self._close_fence("this replica ends", self._clock.wall())
             await self._try("giving up the lead", self._give_up())
 
+    def start_over(self) -> None:
+        """The store has gone back in time: what is shown from now on is believed, in whatever version it is."""
+        self.leadership.start_over()
+        self.on_start_over()
+
     async def _give_up(self) -> None:
         await self.peering.announce(leading=False)
         await self.peering.disclaim()
@@ -167,6 +178,11 @@ class Lead:
             self._entered_seconds = now
             self._start(self._try("entering again", self._enter()))
         self._has_entered = self._has_entered or not self.leadership.is_outside
+        if self.leadership.is_alive():
+            self._alive_seconds = now
+        elif self._has_entered and now - self._alive_seconds >= self.leadership.terms.lifetime_seconds:
+            self._alive_seconds = now
+            self._start(self._try("looking for the peering object", self._make_peering()))
 
     async def _enter(self) -> None:
         """After a lapse everything that we know of the others may be as old: it is read first."""
@@ -174,6 +190,17 @@ class Lead:
             await self.peering.look()
         if self.leadership.is_outside and not self.leadership.must_look:
             await self.peering.announce(leading=False)
+
+    async def _make_peering(self) -> None:
+        """Our record has not been there for a lifetime: the object may have been deleted, or a backup restored that has
+        none. Then nobody could lead any more.
+        """
+        try:
+            await self.peering.ensure()
+            self._has_complained = False
+        except NoPeering as problem:
+            _log.log(logging.DEBUG if self._has_complained else logging.ERROR, "No replica can lead: %s", problem)
+            self._has_complained = True
 
     # --- taking over -------------------------------------------------------------------------------------------------
 

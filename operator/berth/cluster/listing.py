@@ -12,8 +12,9 @@ whose answers are checked in the same way; only a server that lists the group's 
 groups without this version, does not serve the kind. What it does serve and does not list is an error.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from berth.cluster.api import JSON, Api
@@ -26,7 +27,8 @@ Kept = TypeVar("Kept")
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 METADATA_KIND = ("PartialObjectMetadataList", "meta.k8s.io/v1")
 PAGE = 500
-METADATA_PAGE = 2000  # a new leader waits for these lists; decoding a page takes some 20 ms
+SAMPLE = 500
+METADATA_PAGE = 500  # decoding a page takes some 5 ms, and everything else waits for it
 RESTARTS = 3
 LIST_SECONDS = 30.0  # for each page
 
@@ -71,6 +73,7 @@ class Listing:
     version: str
     versions: Mapping[str, int]  # the resourceVersion, of those that can be compared
     is_served: bool = True
+    is_sample: bool = False  # there are more, which were not asked for
 
     @property
     def number(self) -> int:
@@ -78,14 +81,51 @@ class Listing:
         return version_number(self.version) or 0
 
 
-async def list_metadata(api: Api, resource: Resource, *, timeout_seconds: float = LIST_SECONDS) -> Listing:
-    """Who exists now; an API that is not served has nobody. Raises ApiError, Unreachable or Malformed."""
-    found = await _list(api, resource, METADATA_ONLY, _identify, METADATA_PAGE, timeout_seconds)
+@dataclass(slots=True)
+class ListInProgress:
+    """A list of the watch that is being handed over (`bulk`), and what was known when it began."""
+
+    kind: str
+    before: Mapping[str, str]  # UID to key
+    newest: int  # the greatest version that was reported of the kind, or that a list was of
+    objects: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    version: str = ""
+    token: str = ""  # of the next page
+    is_sound: bool = True  # it has everything that a list has to have, so far
+
+    def begin_page(self, metadata: Mapping[str, Any], *, is_first: bool) -> None:
+        """The next page has this metadata. Pages of different versions, or without the first one, are no list."""
+        if is_first is bool(self.version) or (self.version and metadata["resourceVersion"] != self.version):
+            self.is_sound = False
+        self.version, self.token = metadata["resourceVersion"], str(metadata.get("continue") or "")
+
+    def note(self, body: Mapping[str, Any]) -> None:
+        """The list names this object, which has a name and a UID."""
+        uid, key, number = _identify(body)
+        self.objects[uid] = key
+        if number is not None:
+            self.versions[uid] = number
+
+    def listing(self) -> Listing:
+        return Listing(self.objects, self.version, self.versions)
+
+
+async def list_metadata(
+    api: Api, resource: Resource, *, timeout_seconds: float = LIST_SECONDS, sample: bool = False
+) -> Listing:
+    """Who exists now; an API that is not served has nobody. Raises ApiError, Unreachable or Malformed.
+
+    `sample`: no more than the first page.
+    """
+    size = SAMPLE if sample else METADATA_PAGE
+    found = await _list(api, resource, METADATA_ONLY, _identify, size, timeout_seconds, sample=sample)
     if found is None:
         return Listing({}, "", {}, is_served=False)
-    each, version = found
+    each, version, is_complete = found
     versions = {uid: number for uid, _, number in each if number is not None}
-    return Listing({uid: key for uid, key, _ in each}, version, versions)
+    await asyncio.sleep(0)  # of 50,000 objects each of the two takes as long as a step may
+    return Listing({uid: key for uid, key, _ in each}, version, versions, is_sample=not is_complete)
 
 
 async def list_objects(api: Api, resource: Resource) -> list[Json]:
@@ -141,23 +181,38 @@ def _names(body: Json, kind: str, field: str) -> set[str]:
 
 
 async def _list(
-    api: Api, resource: Resource, accept: str, keep: Callable[[Json], Kept], size: int, seconds: float
-) -> tuple[list[Kept], str] | None:
-    """What is to be kept of the items, and their version of the world; None where the API is not served."""
+    api: Api,
+    resource: Resource,
+    accept: str,
+    keep: Callable[[Json], Kept],
+    size: int,
+    seconds: float,
+    *,
+    sample: bool = False,
+) -> tuple[list[Kept], str, bool] | None:
+    """What is to be kept of the items, their version of the world and whether these are all; None where the API is not
+    served.
+    """
     for _ in range(RESTARTS):
         try:
-            return await _list_once(api, resource, accept, keep, size, seconds)
+            return await _list_once(api, resource, accept, keep, size, seconds, sample)
         except ApiError as error:
             if error.status == 404 and not await is_served(api, resource):
                 return None
             if error.status != 410:
                 raise
-    return await _list_once(api, resource, accept, keep, size, seconds)
+    return await _list_once(api, resource, accept, keep, size, seconds, sample)
 
 
 async def _list_once(
-    api: Api, resource: Resource, accept: str, keep: Callable[[Json], Kept], size: int, seconds: float
-) -> tuple[list[Kept], str]:
+    api: Api,
+    resource: Resource,
+    accept: str,
+    keep: Callable[[Json], Kept],
+    size: int,
+    seconds: float,
+    sample: bool,
+) -> tuple[list[Kept], str, bool]:
     query = {"limit": str(size)}
     if resource.field_selector:
         query["fieldSelector"] = resource.field_selector
@@ -170,8 +225,9 @@ async def _list_once(
             raise Malformed(f"the pages of the list of {resource.plural} are of different versions")
         version = metadata["resourceVersion"]
         kept += map(keep, items)
-        if not metadata.get("continue"):
-            return kept, version
+        is_complete = not metadata.get("continue")
+        if is_complete or sample:
+            return kept, version, is_complete
         query["continue"] = metadata["continue"]
 
 
@@ -201,7 +257,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _identify(item: Json) -> tuple[str, str, int | None]:
+def _identify(item: Mapping[str, Any]) -> tuple[str, str, int | None]:
     """UID, key and version; the rest of the metadata of a large cluster would take hundreds of megabytes."""
     metadata = item["metadata"]
     namespace, name = metadata.get("namespace"), str(metadata["name"])

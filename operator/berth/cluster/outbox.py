@@ -4,30 +4,33 @@ A key names what is written about. At most one write a key is on its way; a newe
 replacing any that waited before it. A write that fails for a reason that passes is tried again, with growing pauses,
 until it arrives, a newer one takes its place, it is withdrawn, or the object turns out to be gone.
 
-    put -> waiting -> (a worker) on its way -> written | gone | refused
+    put -> waiting -> (the gate) on its way -> written | gone | refused
               ^                       |
               +--- due later <--------+   for ever: unreachable, 429, 5xx, not known (401), behind a closed fence
                                           a few times: forbidden, a conflict, an error that nobody expected
 
-A worker never sleeps: a key that failed is put aside until it is due (`delays`), and the others go on. The number of
-keys, which is the number of objects that somebody reports on, bounds everything. Workers are few and live from `start`
-to `stop`.
+When a write may begin, and how many at once, is for the gate to say (`gate`), by rank; what waits there is not on its
+way, so nobody who settles a key waits for it. A key that failed is put aside until it is due (`delays`), and the others
+go on. At most `limit` keys wait: one more is dropped, counted and complained of, unless it is put as urgent.
 """
 
 import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 from berth.cluster.delays import Delays, pause_seconds
 from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.gate import CONDITION, URGENT, Rank, WriteGate
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock, NotLeading
 
 ATTEMPTS = 5  # of a write that is refused for a reason that somebody may mend
 MENDABLE = (403, 409)
 COMPLAINT_SECONDS = 60.0
+WAITING_LIMIT = 50_000
 
 Item = TypeVar("Item")
 
@@ -43,23 +46,27 @@ class Outbox(Generic[Item]):
         write: Callable[[str, Item], Awaitable[None]],
         clock: Clock,
         faults: Faults,
+        gate: WriteGate,
         *,
-        workers: int = 8,
+        limit: int = WAITING_LIMIT,
     ) -> None:
         self._name = name
         self._write = write
         self._clock = clock
         self._faults = faults
-        self._workers = workers
+        self._gate = gate
+        self._limit = limit
         self._latest: dict[str, Item] = {}
-        self._active: set[str] = set()
+        self._active: dict[str, Rank] = {}
         self._failures: dict[str, int] = {}
         self._writing: dict[str, asyncio.Event] = {}
         self._withdrawn: set[str] = set()
-        self._keys: asyncio.Queue[str] = asyncio.Queue()
-        self._delays: Delays[str] = Delays(clock, self._keys.put_nowait)
-        self._complained_seconds: dict[int, float] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._delays: Delays[str] = Delays(clock, self._submit)
+        self._complained_seconds: dict[str, float] = {}
+        self._delivering: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._releasing: asyncio.Task[None] | None = None
+        self._is_stopped = False
         self.counts: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -67,22 +74,30 @@ class Outbox(Generic[Item]):
         return len(self._active)
 
     def start(self) -> None:
-        self._tasks = [asyncio.create_task(self._work(), name=f"{self._name}-{n}") for n in range(self._workers)]
-        self._tasks.append(asyncio.create_task(self._delays.run(), name=f"{self._name}-delays"))
+        self._is_stopped = False
+        self._releasing = asyncio.create_task(self._delays.run(), name=f"{self._name}-delays")
 
     async def stop(self) -> None:
         """Stop writing; what has not been written stays unwritten."""
-        for task in self._tasks:
+        tasks = [*self._tasks, *([] if self._releasing is None else [self._releasing])]
+        self._is_stopped = True
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = []
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._delivering.clear()  # also of what was cancelled before it began
 
-    def put(self, key: str, item: Item) -> None:
+    def put(self, key: str, item: Item, *, urgent: bool = False) -> None:
         """Have this written, instead of anything about the key that still waits."""
+        known = self._active.get(key)
+        if known is None and not urgent and len(self._active) >= self._limit:
+            self.counts["dropped"] += 1
+            self._complain("waiting", f"{self._limit} of kind {self._name} wait to be written, more are dropped")
+            return
         self._latest[key] = item
-        if key not in self._active:
-            self._active.add(key)
-            self._keys.put_nowait(key)
+        if known is None or (urgent and known is not URGENT):
+            # One that waits as less urgent stays in that queue too, and finds nothing to do when its turn comes.
+            self._active[key] = URGENT if urgent else CONDITION
+            self._submit(key)
 
     def waiting(self, key: str) -> Item | None:
         """What is still to be written about the key, and is not on its way."""
@@ -107,19 +122,41 @@ class Outbox(Generic[Item]):
         if writing is not None:
             await writing.wait()
 
-    async def _work(self) -> None:
-        while True:
-            await self._deliver(await self._keys.get())
+    def _submit(self, key: str) -> None:
+        rank = self._active.get(key)
+        if rank is not None:
+            self._gate.submit(rank, partial(self._begin, key, rank))
+
+    def _begin(self, key: str, rank: Rank) -> bool:
+        """Whether there is something to write about the key, and nobody does so already."""
+        if self._is_stopped or key in self._delivering:
+            return False
+        if key not in self._latest:
+            self._active.pop(key, None)
+            return False
+        task = asyncio.get_running_loop().create_task(self._deliver(key), name=self._name)
+        self._delivering[key] = task
+        self._tasks[task] = None
+        task.add_done_callback(partial(self._ended, rank))
+        return True
+
+    def _ended(self, rank: Rank, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        self._gate.end(rank)
 
     async def _deliver(self, key: str) -> None:
         """Write what waits about the key; what failed is put back, unless something newer has come."""
-        while key in self._latest:
-            item = self._latest.pop(key)
-            seconds = await self._write_alone(key, item)
-            if seconds is not None:
-                self._latest.setdefault(key, item)
-                return self._delays.add(key, seconds)
-        return self._active.discard(key)
+        try:
+            while key in self._latest:
+                item = self._latest.pop(key)
+                seconds = await self._write_alone(key, item)
+                if seconds is not None:
+                    self._latest.setdefault(key, item)
+                    return self._delays.add(key, seconds)
+            self._active.pop(key, None)
+        finally:
+            del self._delivering[key]
+        return None
 
     async def _write_alone(self, key: str, item: Item) -> float | None:
         """After how many seconds to try again; None: done. Who waits for the key to settle is let go in any case."""
@@ -154,7 +191,7 @@ class Outbox(Generic[Item]):
         if error.is_transient or (error.status in MENDABLE and self._has_attempts_left(key)):
             return self._again(key, error, error.retry_after_seconds)
         self.counts["refused"] += 1
-        self._complain(key, error)
+        self._complain(str(error.status), f"Writing a {self._name} ({key}) was refused and is given up: {error}")
         return None
 
     def _failed(self, key: str, error: Exception) -> float | None:
@@ -174,11 +211,11 @@ class Outbox(Generic[Item]):
         _log.debug("Writing a %s (%s) will be tried again: %s", self._name, key, error)
         return pause_seconds(self._failures[key], asked_seconds)
 
-    def _complain(self, key: str, error: ApiError) -> None:
-        """Once a minute for each status: what refuses one write usually refuses hundreds."""
+    def _complain(self, problem: str, text: str) -> None:
+        """Once a minute for each problem, such as a status: what refuses one write usually refuses hundreds."""
         now = self._clock.now()
         level = logging.DEBUG
-        if now - self._complained_seconds.get(error.status, -COMPLAINT_SECONDS) >= COMPLAINT_SECONDS:
-            self._complained_seconds[error.status] = now
+        if now - self._complained_seconds.get(problem, -COMPLAINT_SECONDS) >= COMPLAINT_SECONDS:
+            self._complained_seconds[problem] = now
             level = logging.ERROR
-        _log.log(level, "Writing a %s (%s) was refused and is given up: %s", self._name, key, error)
+        _log.log(level, "%s", text)

@@ -1,10 +1,12 @@
 """The scheduler's Cluster port over a real API server.
 
 One object that puts binder, conditions and events together, in the order that keeps a pod's status true: before a bind,
-whatever is still to be written about the pod's failures is withdrawn, or awaited if it is on its way.
+whatever is still to be written about the pod's failures is withdrawn, or awaited if it is on its way. All of them pass
+one gate, where the others give way to binds; what is written about volumes counts as part of a bind.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from berth.cluster.api import Api
@@ -12,6 +14,7 @@ from berth.cluster.binder import Binder
 from berth.cluster.conditions import Conditions
 from berth.cluster.events import EventRecorder
 from berth.cluster.evictions import Evictions
+from berth.cluster.gate import BIND, URGENT, WriteGate
 from berth.cluster.volumes import VolumeWriter
 from berth.model import Claim, Pod, Volume
 from berth.scheduler.faults import Faults
@@ -32,10 +35,12 @@ class KubernetesCluster:
         self._binder = Binder(api, clock) if request_seconds is None else _hasty_binder(api, clock, request_seconds)
         self._evictions = Evictions(api, clock)
         self._volumes = VolumeWriter(api, clock)
-        self._conditions = Conditions(api, clock, faults)
-        self._events = EventRecorder(api, clock, instance, faults)
+        self.gate = WriteGate(clock)
+        self._conditions = Conditions(api, clock, faults, self.gate)
+        self._events = EventRecorder(api, clock, instance, faults, self.gate)
 
     def start(self) -> None:
+        self.gate.start()
         self._conditions.start()
         self._events.start()
 
@@ -43,10 +48,12 @@ class KubernetesCluster:
         """Post what waits, within a limit, and stop writing."""
         await self._events.flush(FLUSH_SECONDS)
         await self._conditions.stop()
+        await self.gate.stop()
 
     async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] | None = None) -> None:
-        await self.settle(pod)
-        await self._binder.bind(pod, node_name, annotations)
+        with self._binding():
+            await self.settle(pod)
+            await self._binder.bind(pod, node_name, annotations)
 
     async def settle(self, pod: Pod) -> None:
         await self._conditions.settle(pod.uid)
@@ -60,13 +67,19 @@ class KubernetesCluster:
         return await self._binder.read_pod(pod)
 
     async def keep_volume(self, volume: Volume, claim: Claim) -> None:
-        await self._volumes.keep(volume, claim)
+        with self._binding():
+            await self._volumes.keep(volume, claim)
 
     async def select_node(self, claim: Claim, node_name: str) -> None:
-        await self._volumes.select(claim, node_name)
+        with self._binding():
+            await self._volumes.select(claim, node_name)
 
     async def evict(self, victim: Pod, preemptor: Pod, go_on: Callable[[], bool]) -> bool:
-        return await self._evictions.evict(victim, preemptor, go_on)
+        await self.gate.wait(URGENT)
+        try:
+            return await self._evictions.evict(victim, preemptor, go_on)
+        finally:
+            self.gate.end(URGENT)
 
     def nominate(self, pod: Pod, node_name: str, written: Callable[[str], None]) -> None:
         self._conditions.nominate(pod, node_name, written)
@@ -81,8 +94,21 @@ class KubernetesCluster:
         """The watch shows that the pod is bound or gone: nothing is left to say about its failures."""
         self._conditions.forget(uid)
 
-    def statistics(self) -> dict[str, dict[str, int]]:
-        return {"conditions": self._conditions.statistics(), "events": self._events.statistics()}
+    def statistics(self) -> dict[str, Mapping[str, Any]]:
+        return {
+            "conditions": self._conditions.statistics(),
+            "events": self._events.statistics(),
+            "writes": self.gate.statistics(),
+        }
+
+    @contextmanager
+    def _binding(self) -> Iterator[None]:
+        """Others give way meanwhile."""
+        self.gate.begin(BIND)
+        try:
+            yield
+        finally:
+            self.gate.end(BIND)
 
 
 def _hasty_binder(api: Api, clock: Clock, seconds: float) -> Binder:

@@ -9,6 +9,9 @@ has just started, a list of another cluster. So the more it would remove, the mo
     all, because the kind is not served   discovery says so again after 15 s: a new server may not know a CRD yet
     namespace kube-system                 never: no cluster is without it
 
+A list of the watch that was read in bulk (`bulk`) removes nothing alone: it is held to the rules for half or more, so
+that no removal stands on one answer that nobody asked for twice.
+
 For half or more, the cluster is also asked which one it is (`identity`). If an object is there after all, the list is
 wrong in everything: `Malformed`, nothing is removed, and the kind is listed again. What is removed by mistake all the
 same comes back: the watch is believed when it shows the object, and the next comparison reads it.
@@ -41,12 +44,15 @@ class Proof:
         self._clock = clock
         self._identity = identity
 
-    async def gone(self, resource: Resource, known: Keys, listing: Listing) -> Keys:
-        """Those of the known objects that are gone; raises ApiError, Unreachable or Malformed if nothing is proven."""
+    async def gone(self, resource: Resource, known: Keys, listing: Listing, *, alone: bool = True) -> Keys:
+        """Those of the known objects that are gone; raises ApiError, Unreachable or Malformed if nothing is proven.
+
+        `alone`: if they are fewer than half, the list is proof enough.
+        """
         gone = {uid: key for uid, key in known.items() if uid not in listing.objects}
         if resource.kind == "Namespace":
             self._identity.check(listing)
-        if not gone or 2 * len(gone) < len(known):
+        if not gone or (alone and 2 * len(gone) < len(known)):
             return gone
         await self._identity.ask()
         if not listing.is_served:

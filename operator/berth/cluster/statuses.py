@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from berth.cluster.api import MERGE_PATCH, Api
+from berth.cluster.gate import WriteGate
 from berth.cluster.outbox import Outbox
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock
@@ -22,10 +23,10 @@ PATH = "/apis/berth.dev/v1alpha1/schedulingpolicies"
 class PolicyStatuses:
     """Writes policy statuses in the background."""
 
-    def __init__(self, api: Api, clock: Clock, faults: Faults) -> None:
+    def __init__(self, api: Api, clock: Clock, faults: Faults, gate: WriteGate) -> None:
         self._api = api
         self._clock = clock
-        self._outbox: Outbox[Mapping[str, Any]] = Outbox("policy status", self._write, clock, faults, workers=2)
+        self._outbox: Outbox[Mapping[str, Any]] = Outbox("policy status", self._write, clock, faults, gate)
 
     def start(self) -> None:
         self._outbox.start()

@@ -1,110 +1,77 @@
-"""Connections to one API server with one set of certificates: an aiohttp session, and the proxy to go through.
+"""How requests get to the API server: one seam, and two ways behind it.
 
-The session does not look into the environment by itself (aiohttp's `trust_env`): it would read the proxy variables
-and ~/.netrc for every single request, each time in a thread, which costs more than the request. The proxy is looked
-up once, here: the kubeconfig's `proxy-url` first, then HTTPS_PROXY and NO_PROXY.
+    Api --> Transport --+--> DirectTransport    connections of our own, opened ahead and kept (pool.py, connection.py)
+                        +--> ProxiedTransport   through an HTTP proxy, by aiohttp (proxied.py)
 
-When certificates change, a new transport takes the place of the old one, which is retired: it is closed as soon as the
-requests on it have ended.
+The proxy is looked up once, here: the kubeconfig's `proxy-url` first, then HTTPS_PROXY and NO_PROXY. When certificates
+change, a new transport takes the place of the old one, which is retired: it is closed as soon as the requests on it
+have ended.
 """
 
-import socket
 import ssl
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
-import aiohttp
 from yarl import URL
 
+from berth.cluster.errors import CredentialsError
+from berth.cluster.http1 import Answer, Request
+
 KEEP_ALIVE_SECONDS = 30.0
+CONNECT_SECONDS = 10.0
 
-BeforeSending = Callable[[aiohttp.ClientSession, Any, Any], Awaitable[None]]
+BeforeSending = Callable[[], None]
 
 
-class Transport:
-    """An open pool of connections."""
+class Misconfigured(Exception):
+    """There is no connection, and waiting will not help: a host without an address, a certificate not trusted."""
 
-    def __init__(
-        self,
-        configuration: Any,
-        connections: int,
-        *,
-        before_sending: BeforeSending | None = None,
-        delivery_seconds: float | None = None,
-    ) -> None:
-        """`before_sending`: awaited for each request when it has a connection; if it raises, nothing is sent.
 
-        `delivery_seconds`: what the other side has not acknowledged by then is not sent to it any more.
-        """
-        self.proxy = find_proxy(configuration)
-        trace = aiohttp.TraceConfig()
-        if before_sending is not None:
-            trace.on_request_headers_sent.append(before_sending)
-        self.session = aiohttp.ClientSession(
-            trace_configs=[trace],
-            connector=aiohttp.TCPConnector(
-                limit=connections,
-                ssl=_tls(configuration),
-                keepalive_timeout=KEEP_ALIVE_SECONDS,
-                socket_factory=None if delivery_seconds is None else _sockets(delivery_seconds),
-            )
-        )
-        self._requests = 0
-        self._is_retired = False
+class Transport(Protocol):
+    """Connections to one API server with one set of certificates."""
 
     @property
-    def is_closed(self) -> bool:
-        return self.session.closed
+    def is_closed(self) -> bool: ...
 
-    @asynccontextmanager
-    async def use(self) -> AsyncIterator[aiohttp.ClientSession]:
-        """The session, for one request; it stays open until the request has ended."""
-        self._requests += 1
-        try:
-            yield self.session
-        finally:
-            self._requests -= 1
-            await self._close_if_done()
+    async def exchange(self, request: Request, limit_seconds: float, before_sending: BeforeSending) -> Answer:
+        """The answer, whatever its status; redirects are not followed.
+
+        `before_sending` is called when there is a connection, right before the first byte is written, again if the
+        request goes to another connection; if it raises, nothing is sent. TimeoutError after the limit, which covers
+        everything. Any other exception: the request may have been carried out.
+        """
+        ...
 
     async def retire(self) -> None:
         """No request will come any more: close now, or with the last one that is on its way."""
-        self._is_retired = True
-        await self._close_if_done()
+        ...
 
-    async def close(self) -> None:
-        await self.session.close()
+    async def close(self) -> None: ...
 
-    async def _close_if_done(self) -> None:
-        if self._is_retired and not self._requests:
-            await self.close()
+
+def server_url(configuration: Any) -> URL:
+    """Where the API server is; CredentialsError if that is no address."""
+    try:
+        server = URL(str(configuration.host).rstrip("/"))
+    except ValueError as error:
+        raise CredentialsError(f"{configuration.host} is no address of an API server: {error}") from error
+    if server.scheme not in ("http", "https") or not server.raw_host:
+        raise CredentialsError(f"{configuration.host} is no address of an API server; one begins with https://")
+    return server
 
 
 def find_proxy(configuration: Any) -> str | None:
     """The proxy between us and the API server, if there is one."""
     if configuration.proxy:
         return str(configuration.proxy)
-    server = URL(configuration.host)
+    server = server_url(configuration)
     if server.host is None or urllib.request.proxy_bypass(server.host):
         return None
     return urllib.request.getproxies().get(server.scheme)
 
 
-def _sockets(delivery_seconds: float) -> Callable[[Any], socket.socket]:
-    """Sockets whose data the kernel does not deliver later than this: closing one does not take back what was sent,
-    and a network that comes back after a minute would carry out requests that were given up long ago."""
-
-    def make(address: Any) -> socket.socket:
-        made = socket.socket(*address[:3])
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(delivery_seconds * 1000))
-        return made
-
-    return make
-
-
-def _tls(configuration: Any) -> ssl.SSLContext:
+def make_tls(configuration: Any) -> ssl.SSLContext:
     """OSError or ValueError when a file is missing or no certificate."""
     context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
     if configuration.cert_file:
