@@ -11,7 +11,7 @@ from berth.comparing.differences import Skipped
 from berth.comparing.outcomes import Subject
 from berth.model import Pod
 from berth.policy import Policy
-from berth.policy.choice import selects
+from berth.policy.selection import selects
 from berth.runtime import RESOURCES
 from berth.scheduler.cache import Cache
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from berth.policy import BUILT_IN, ActivePolicy, activate
 from berth.policy.defaults import KUBERNETES_DEFAULT
-from berth.policy.shelf import Shelf, identity_of
+from berth.policy.policy_objects import PolicyObjects, identity_of
 from berth.policy.wording import list_names
 
 Manifest = Mapping[str, Any]
@@ -21,44 +21,44 @@ def default_policy() -> ActivePolicy:
 
 def policy_in_file(documents: Sequence[object], name: str, in_cluster: Iterable[Manifest]) -> ActivePolicy:
     """The policy of the name, or, with "", the only one; what it is based on is in the file or in the cluster."""
-    shelf = _shelf(in_cluster)
+    objects = _objects(in_cluster)
     names = []
     for document in documents:
         found = identity_of(document)[0] if isinstance(document, Mapping) else ""
         if not isinstance(document, Mapping) or not found:
             raise NoPolicy("holds something that is no policy: each has apiVersion, kind and metadata.name")
         names.append(found)
-        shelf.observe(_as_new(document))
+        objects.observe(_as_new(document))
     if not names:
         raise NoPolicy("has no policy in it")
     if not name and len(names) > 1:
         raise NoPolicy(f"has {len(names)} policies: choose one with #NAME; there is {list_names(names)}")
     if name and name not in names:
         raise NoPolicy(f"has no policy {name}; there is {list_names(names)}")
-    return _take(shelf, name or names[0])
+    return _take(objects, name or names[0])
 
 
 def policy_in_cluster(name: str, in_cluster: Sequence[Manifest]) -> ActivePolicy:
-    shelf = _shelf(in_cluster)
-    if name not in shelf.pages:
-        there = list_names(sorted(shelf.pages)) or "none"
+    objects = _objects(in_cluster)
+    if name not in objects.records:
+        there = list_names(sorted(objects.records)) or "none"
         raise NoPolicy(f"is no file, nor {KUBERNETES_DEFAULT}, nor a policy of the cluster; there is {there}")
-    return _take(shelf, name)
+    return _take(objects, name)
 
 
-def _shelf(manifests: Iterable[Manifest]) -> Shelf:
-    shelf = Shelf()
+def _objects(manifests: Iterable[Manifest]) -> PolicyObjects:
+    objects = PolicyObjects()
     for manifest in manifests:
-        shelf.observe(manifest)
-    return shelf
+        objects.observe(manifest)
+    return objects
 
 
-def _take(shelf: Shelf, name: str) -> ActivePolicy:
-    page = shelf.pages[name]
-    if page.problems:
-        raise NoPolicy("is not valid: " + "; ".join(map(str, page.problems)))
-    assert page.last_good is not None
-    return page.last_good
+def _take(objects: PolicyObjects, name: str) -> ActivePolicy:
+    record = objects.records[name]
+    if record.problems:
+        raise NoPolicy("is not valid: " + "; ".join(map(str, record.problems)))
+    assert record.last_good is not None
+    return record.last_good
 
 
 def _as_new(document: Manifest) -> Manifest:

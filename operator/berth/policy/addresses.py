@@ -48,7 +48,7 @@ _EMBEDDING = tuple(IPv6Network(text) for text in ("::/96", "64:ff9b::/96", "64:f
 
 
 def is_host_pattern(text: str) -> bool:
-    """Whether it can be an entry of `hosts`: "*", an address, a name, or "*." and the end of names."""
+    """Whether it is a valid entry of `hosts`: "*", an address, a name, or "*." and the end of names."""
     return text == ANY_HOST or _literal(text) is not None or (len(text) <= 253 and bool(_PATTERN.fullmatch(text)))
 
 

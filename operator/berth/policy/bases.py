@@ -1,6 +1,6 @@
-"""Policies that are based on policies: in which order they are resolved, and where they go round in circles.
+"""Policies that are based on policies: in which order they are resolved, and which of them form a cycle.
 
-Every policy has one base at most, so that they form trees, and rings with trees hanging on them. Given as a mapping
+Every policy has at most one base, so they form trees, and cycles with trees below them. They are given as a mapping
 from the name of a policy to that of its base (None: one of Berth's own); a base may be missing from it.
 """
 
@@ -10,7 +10,7 @@ Bases = Mapping[str, str | None]
 
 
 def dependants(name: str, bases: Bases) -> list[str]:
-    """Everything that is based on this policy, directly or not: bases first, without the policy itself."""
+    """Returns all policies based on this one, directly or not: bases first, without the policy itself."""
     based_on: dict[str, list[str]] = {}
     for policy in sorted(bases):
         base = bases[policy]
@@ -27,7 +27,7 @@ def dependants(name: str, bases: Bases) -> list[str]:
 
 
 def find_ring(name: str, bases: Bases) -> tuple[str, ...]:
-    """The way from the policy over its bases back to itself, as ("a", "b", "a"); empty where there is none."""
+    """Returns the cycle from the policy over its bases back to itself, as ("a", "b", "a"); empty if there is none."""
     way: dict[str, None] = {name: None}
     base = bases.get(name)
     while base is not None and base not in way:

@@ -1,8 +1,8 @@
 """From a resolved policy to the pipeline that decides: builds the plugins, and turns their refusals into field paths.
 
-`load_policy` is the whole way from a manifest, and the only one that finds the problems of all entries at once: the
-arguments of well-formed entries are tried even where other entries are wrong. `compile_policy` is its second half, for
-a policy that exists already. Both are pure: nothing of a policy in force changes while another is compiled beside it.
+`load_policy` does everything, from the manifest on. Only it finds the problems of all entries at once: the arguments of
+well-formed entries are checked even if other entries are invalid. `compile_policy` is its second half, for a policy
+that was read before. Both are pure: a policy in force does not change while another one is compiled.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,9 +29,9 @@ E = TypeVar("E", Predicate, Priority)
 # Compared by identity: a generation is compiled once.
 @dataclass(frozen=True, slots=True, eq=False)
 class ActivePolicy:
-    """A policy with what is compiled from it; `preemption` is None where it is switched off.
+    """A policy with all that is compiled from it; `preemption` is None if it is switched off.
 
-    `stages` are its predicates that take part in what happens between a decision and the bind.
+    `stages` are its plugins that also run between a decision and the bind (reserve, permit, pre-bind).
     """
 
     policy: Policy
@@ -41,7 +41,7 @@ class ActivePolicy:
 
 
 def load_policy(manifest: Mapping[str, object], bases: Mapping[str, Policy] = NO_BASES) -> ActivePolicy:
-    """The manifest as a policy ready to decide. Raises `PolicyError` with every problem, arguments included.
+    """Returns the policy of a manifest, ready to decide. Raises `PolicyError` with every problem, also of arguments.
 
     `bases` are the policies, by name, that it may be based on.
     """
@@ -53,7 +53,7 @@ def load_policy(manifest: Mapping[str, object], bases: Mapping[str, Policy] = NO
 
 
 def activate(policy: Policy) -> ActivePolicy:
-    """The policy ready to decide. Raises `PolicyError` for plugins that do not exist and what they refuse."""
+    """Returns the policy ready to decide. Raises `PolicyError` for unknown plugins and for arguments they refuse."""
     active, refusals = _build(policy)
     if refusals:
         raise PolicyError(policy.name, refusals)
@@ -61,7 +61,7 @@ def activate(policy: Policy) -> ActivePolicy:
 
 
 def compile_policy(policy: Policy) -> Pipeline:
-    """The pipeline of the policy; see `activate`."""
+    """Returns the pipeline of the policy; see `activate`."""
     return activate(policy).pipeline
 
 
@@ -114,7 +114,7 @@ def _remade(policy: Policy, entry: Predicate | Priority, point: Point, args: Map
 
 
 def _args(policy: Policy, entry: Predicate | Priority) -> Mapping[str, object]:
-    """The entry's arguments, with those that the policy gives to every plugin of the kind."""
+    """Returns the entry's arguments, with those that the policy gives to every such plugin."""
     given = _given_by_policy(policy).get(entry.plugin)
     if not given:
         return entry.args

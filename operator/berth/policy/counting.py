@@ -6,14 +6,13 @@
     shadow                        {judged, same, different, unplaced, gained, skipped,
                                    examples: [{pod, active, shadow, time, message}]}; in Shadow mode only
 
-A field without a value is None: a merge patch removes it. What a status says is not trusted: whatever makes no sense
-is passed over.
+A field without a value is None: a merge patch removes it. A status is not trusted: invalid fields are ignored.
 """
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from berth.policy.usage import EXAMPLES_MAX, FAILURES_MAX, Counts, Failure, ShadowExample, ShadowOutcome
+from berth.policy.usage import EXAMPLES_MAX, FAILURES_MAX, Counts, RecordedFailure, ShadowExample, ShadowOutcome
 
 JUDGED = tuple(outcome for outcome in ShadowOutcome if outcome is not ShadowOutcome.SKIPPED)
 
@@ -35,7 +34,7 @@ def parse_time(text: object) -> datetime | None:
 
 
 def describe_counts(counts: Counts, *, is_shadow: bool) -> dict[str, object]:
-    """The fields of a status that are about use."""
+    """Returns the fields of a status that are about use."""
     return {
         "placed": counts.placed,
         "pending": counts.pending,
@@ -46,7 +45,7 @@ def describe_counts(counts: Counts, *, is_shadow: bool) -> dict[str, object]:
     }
 
 
-def _describe_failure(failure: Failure) -> dict[str, object]:
+def _describe_failure(failure: RecordedFailure) -> dict[str, object]:
     return {
         "source": failure.source,
         "count": failure.count,
@@ -76,7 +75,7 @@ def _describe_shadow(counts: Counts) -> dict[str, object]:
 
 
 def read_counts(status: object) -> Counts:
-    """The counts that a status tells of."""
+    """Returns the counts in a status."""
     body = status if isinstance(status, Mapping) else {}
     shadow = body.get("shadow")
     outcomes = shadow if isinstance(shadow, Mapping) else {}
@@ -91,11 +90,11 @@ def read_counts(status: object) -> Counts:
     )
 
 
-def _failures(listed: object) -> Iterator[Failure]:
+def _failures(listed: object) -> Iterator[RecordedFailure]:
     for entry in _entries(listed):
         source, last = entry.get("source"), parse_time(entry.get("lastTime"))
         if isinstance(source, str) and source and last is not None:
-            yield Failure(source, _number(entry.get("count")), _text(entry.get("message")), last)
+            yield RecordedFailure(source, _number(entry.get("count")), _text(entry.get("message")), last)
 
 
 def _examples(listed: object) -> Iterator[ShadowExample]:

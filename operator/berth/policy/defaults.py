@@ -1,4 +1,4 @@
-"""The profile of kube-scheduler 1.36 without any configuration: the base that a policy differs from, if not another.
+"""The default profile of kube-scheduler 1.36: the base of a policy that names no other.
 
 Kubernetes lists its default plugins once, for all extension points, in an order and with weights
 (pkg/scheduler/apis/config/v1/default_plugins.go). `MULTI_POINT` is that list, with the plugins whose feature gates

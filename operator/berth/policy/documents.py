@@ -1,9 +1,9 @@
 """Documents in the text of a file: JSON, or YAML with one document or several.
 
 Stricter than YAML itself: a key that stands twice in a mapping is refused, as the API server and kube-scheduler do,
-since one of the two would be lost without a word. Numbers are those that they read, which differ from YAML's own (1e3
-and 10.0 are whole numbers, 1:30 is none), and what looks like a date is text. Aliases that would make a small file a
-huge document, or put something into itself, are refused.
+since one of the two values would be lost. Numbers are read as they read them, which differs from YAML (1e3 and 10.0 are
+integers, 1:30 is text), and a date is text. Aliases that make a small file a huge document, or a value that contains
+itself, are refused.
 """
 
 import json
@@ -19,7 +19,7 @@ LARGEST_DOCUMENT = 1_000_000  # values, each as often as aliases repeat it
 
 
 class BadDocument(ValueError):
-    """The text is neither JSON nor YAML, or not what it seems; the message says where."""
+    """The text is not valid JSON or YAML; the message says where."""
 
 
 def read_documents(text: str) -> Iterator[object]:
@@ -50,7 +50,7 @@ def _read(text: str) -> Iterator[object]:
 
 
 def _check_texts(value: object) -> None:
-    """Half of a surrogate pair can be written as an escape, but is no character: nobody could print it or send it."""
+    """Refuses half of a surrogate pair: it can be written as an escape, but cannot be printed or sent."""
     if isinstance(value, str):
         try:
             value.encode()

@@ -1,9 +1,9 @@
-"""The entries of `predicates` and `priorities` as a manifest has them: read and checked, not yet laid over anything.
+"""The entries of `predicates` and `priorities` of a manifest: read and checked, not yet merged with the base.
 
-An entry is about a plugin or has an expression. Which plugin, its `name` says: today's name, or an old one that stands
-for it (an alias). Or `plugin` says it, and the name is the entry's own; so a policy has several of one plugin, with
-other arguments. An expression has a name of its own always. An entry with nothing but the own name of an entry of the
-base is about that one.
+An entry is about a plugin or has an expression. Its `name` is that of the plugin, today's or an old one (an alias). If
+`plugin` is given, the name is the entry's own, so that a policy may use one plugin several times with different
+arguments. An expression always has a name of its own. An entry that has only the own name of an entry of the base
+changes that one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,15 @@ from typing import Literal
 from berth.engine.legacy.aliases import ALIASES, Alias
 from berth.engine.plugin import Plugin
 from berth.engine.registry import OWN_PLUGINS, PLUGINS, UnknownPlugin, UnusablePlugin, serves
-from berth.policy.expressions.language import MAX_LENGTH
+from berth.policy.fields.entry_fields import (
+    ENTRIES_MAX,
+    EXPRESSION_MAX_LENGTH,
+    MESSAGE_MAX_LENGTH,
+    PLUGIN_NAME_MAX_LENGTH,
+    PREDICATE,
+    PRIORITY,
+    WEIGHT_MAX,
+)
 from berth.policy.reading import (
     Note,
     did_you_mean,
@@ -29,16 +37,11 @@ from berth.policy.reading import (
 from berth.policy.records import Predicate, Priority
 from berth.policy.wording import show
 
-PLUGIN_NAME_MAX_LENGTH = 253
-ENTRIES_MAX = 64
-MESSAGE_MAX_LENGTH = 256
-WEIGHT_MAX = 2**31 - 1  # kube-scheduler's weights are of 32 bits: whatever it takes, a policy can say
-
 Point = Literal["filter", "score"]
 LIST_OF: Mapping[Point, str] = {"filter": "predicates", "score": "priorities"}
 ENTRY_FIELDS: Mapping[Point, tuple[str, ...]] = {
-    "filter": ("name", "plugin", "enabled", "preFilterOnly", "args", "expression", "message"),
-    "score": ("name", "plugin", "enabled", "weight", "args", "expression", "normalize"),
+    "filter": PREDICATE.names,
+    "score": PRIORITY.names,
 }
 NOT_WITH_EXPRESSION = ("plugin", "args", "preFilterOnly")
 ONLY_WITH_EXPRESSION = ("message", "normalize")
@@ -46,10 +49,10 @@ ONLY_WITH_EXPRESSION = ("message", "normalize")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One item as written: None where the manifest is silent and the base speaks.
+    """One item of the manifest. A field is None if the manifest does not give it: then the base's value holds.
 
     `stands_for` are the plugins it is about and the arguments that its name implies; an expression stands for itself.
-    `own_name`: it is one more of its plugin, beside what the base has of it.
+    `own_name`: it is one more entry of its plugin, beside that of the base.
     """
 
     name: str
@@ -88,7 +91,7 @@ def read_entries(spec: Mapping[str, object], point: Point, named: Named, note: N
 
 
 def _read_entry(item: object, origin: str, point: Point, named: Named, note: Note) -> Entry | None:
-    """The entry, or None where it is about nothing: everything else wrong with it is noted all the same."""
+    """Returns the entry, or None if its plugin is unknown; all other problems are noted as well."""
     body = read_mapping(item, origin, note)
     if not isinstance(item, Mapping):
         return None
@@ -99,7 +102,7 @@ def _read_entry(item: object, origin: str, point: Point, named: Named, note: Not
     args = read_args(body.get("args"), f"{origin}.args", note)
     weight = _weight(body.get("weight"), f"{origin}.weight", note) if point == "score" else None
     only = _flag(body, "preFilterOnly", origin, note)
-    expression = read_text(body.get("expression"), f"{origin}.expression", MAX_LENGTH, note)
+    expression = read_text(body.get("expression"), f"{origin}.expression", EXPRESSION_MAX_LENGTH, note)
     message = read_text(body.get("message"), f"{origin}.message", MESSAGE_MAX_LENGTH, note)
     normalized = _flag(body, "normalize", origin, note)
     if about is None or not name or (body.get("expression") is not None and expression is None):
@@ -202,7 +205,7 @@ def _find(name: str, where: str, point: Point, note: Note, named: Named = Mappin
 
 
 def _serving(point: Point) -> list[str]:
-    """What may have been meant; of plugins that packages bring nobody knows what they do before they are imported."""
+    """Returns a hint at the name that was probably meant; plugins of packages are unknown before they are imported."""
     own = [name for name, plugin in OWN_PLUGINS.items() if (plugin.filters if point == "filter" else plugin.scores)]
     return [*own, *(name for name in PLUGINS if name not in OWN_PLUGINS)]
 

@@ -1,8 +1,7 @@
 """The extenders of a policy as a manifest has them: read and checked, each problem with its path.
 
-An extender is an HTTP service that is asked beside the plugins, in kube-scheduler's protocol. What can be known of it
-without asking is judged here: its address, its verbs, how its https is trusted. Whether it answers shows when it is
-asked. Texts are what the CRD takes, and a test holds the two together.
+An extender is an HTTP service that is called beside the plugins, in kube-scheduler's protocol. All that can be checked
+without a call is checked here: its address, its verbs, its TLS settings. The CRD takes the same texts.
 
 Its address is shown in status and logs, so it carries no password. The rules beyond that are kube-scheduler's: a
 resource is managed by one extender, one extender binds.
@@ -14,43 +13,32 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
 from berth.model import is_extended_resource
+from berth.policy.fields.extender_fields import (
+    EXTENDER,
+    EXTENDERS_MAX,
+    MANAGED_RESOURCE,
+    MANAGED_RESOURCES_MAX,
+    PEM_MAX_LENGTH,
+    SERVER_NAME_MAX_LENGTH,
+    TIMEOUT_MAX_SECONDS,
+    TLS,
+    URL_PREFIX_MAX_LENGTH,
+    URL_PREFIX_PATTERN,
+    VERB_MAX_LENGTH,
+    VERB_PATTERN,
+    WEIGHT_MAX,
+)
 from berth.policy.reading import EMPTY, Note, read_flag, read_mapping, refuse_unknown
 from berth.policy.records import Extender, ManagedResource, Predicate, Tls
 from berth.policy.wording import show
 
-EXTENDERS_MAX = 16
-MANAGED_RESOURCES_MAX = 64
-URL_PREFIX_MAX_LENGTH = 2048
-VERB_MAX_LENGTH = 253
-SERVER_NAME_MAX_LENGTH = 253
-PEM_MAX_LENGTH = 65536
-WEIGHT_MAX = 2**31 - 1
-TIMEOUT_MAX_SECONDS = 600
-URL_PREFIX_PATTERN = r"^https?://[^\s\x00-\x1f\x7f/?#@]+(/[^\s\x00-\x1f\x7f?#]*)?$"
-VERB_PATTERN = r"^[^\s\x00-\x1f\x7f?#]+$"
 VERBS = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "preemptVerb": "preempt", "bindVerb": "bind"}
-FIELDS = (
-    "urlPrefix",
-    *VERBS,
-    "weight",
-    "timeoutSeconds",
-    "nodeCacheCapable",
-    "managedResources",
-    "ignorable",
-    "tls",
-)
-RESOURCE_FIELDS = ("name", "ignoredByScheduler")
-TLS_FIELDS = ("insecure", "serverName", "ca", "certificate", "key")
 FITTING = "NodeResourcesFit"
 
 
 def read_extenders(value: object, note: Note) -> tuple[Extender, ...]:
-    """The extenders in `spec.extenders`, as far as they can be read; everything wrong with them is noted."""
+    """Returns the valid extenders of `spec.extenders`; every problem is noted."""
     where = "spec.extenders"
     extenders = []
     for index, item in enumerate(_items(value, where, EXTENDERS_MAX, note)):
@@ -62,7 +50,7 @@ def read_extenders(value: object, note: Note) -> tuple[Extender, ...]:
 
 
 def leave_to_extenders(predicates: Iterable[Predicate], extenders: Iterable[Extender]) -> tuple[Predicate, ...]:
-    """The predicates, with NodeResourcesFit blind to the resources that it is to leave to an extender.
+    """Returns the predicates, with NodeResourcesFit ignoring the resources that an extender manages.
 
     As in kube-scheduler they take the place of the plugin's own `ignoredResources`.
     """
@@ -79,7 +67,7 @@ def _read_extender(item: object, origin: str, note: Note) -> Extender | None:
     body = read_mapping(item, origin, note)
     if not isinstance(item, Mapping):
         return None
-    refuse_unknown(body, FIELDS, origin, note)
+    refuse_unknown(body, EXTENDER.names, origin, note)
     verbs = {key: _text(body.get(key), f"{origin}.{key}", VERB_MAX_LENGTH, note) for key in VERBS}
     for key, verb in verbs.items():
         if verb and not _is_like(VERB_PATTERN, verb):
@@ -170,7 +158,7 @@ def _managed_resources(value: object, where: str, note: Note) -> tuple[ManagedRe
         body = read_mapping(item, origin, note)
         if not isinstance(item, Mapping):
             continue
-        refuse_unknown(body, RESOURCE_FIELDS, origin, note)
+        refuse_unknown(body, MANAGED_RESOURCE.names, origin, note)
         ignored = _flag(body, "ignoredByScheduler", origin, note)
         name = body.get("name")
         if name is None:
@@ -211,7 +199,7 @@ def _tls(value: object, where: str, url_prefix: str, note: Note) -> Tls | None:
     if value is None:
         return None
     body = read_mapping(value, where, note)
-    refuse_unknown(body, TLS_FIELDS, where, note)
+    refuse_unknown(body, TLS.names, where, note)
     if url_prefix.startswith("http://"):
         note(where, "says how to trust https, but urlPrefix starts with http://: write https:// or leave tls out")
     tls = Tls(
@@ -234,7 +222,7 @@ def _tls(value: object, where: str, url_prefix: str, note: Note) -> Tls | None:
 
 
 def _pem(body: Mapping[str, object], key: str, block: str, where: str, note: Note) -> str:
-    """PEM text, "" where there is none or it is wrong; what it says is never shown."""
+    """Returns PEM text, "" if there is none or it is invalid; its content is never shown."""
     value, where = body.get(key), f"{where}.{key}"
     if value is None:
         return ""
@@ -265,6 +253,11 @@ def _certificate_problem(text: str) -> str:
 
 def _check_pair(tls: Tls, where: str, note: Note) -> None:
     """What Berth is to show of itself; nothing of the key is in what is said."""
+    # Costs a twentieth of a second, and few policies have extenders with a certificate.
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
     problem = _certificate_problem(tls.certificate)
     if problem:
         note(f"{where}.certificate", problem)

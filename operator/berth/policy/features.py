@@ -1,9 +1,9 @@
-"""What policies may rely on, where something of it is switched off.
+"""What policies may use, where feature gates switch something off.
 
-A manifest is looked at before anything of it is read: so a package whose plugins are switched off is not imported, and
-no expression is compiled. What is switched off is refused with the gate that does it; the rest of such a policy is not
-judged. A policy that is based on another finds that its base is not valid. Preemption alone is on unless a policy says
-otherwise, so only one that asks for it by name is refused, and the others do without.
+A manifest is checked before anything else of it is read. So the package of a plugin that is switched off is not
+imported, and no expression is compiled. The problem names the gate; the rest of such a policy is not checked. A policy
+that is based on it finds that its base is invalid. Preemption is on by default, so only a policy that asks for it by
+name is refused; the others go without it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ OFF = "is switched off by the feature gate {gate}: leave it out, or start Berth 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Whether policies may have expressions, name plugins of installed packages, be in mode Shadow, push pods out."""
+    """Whether policies may have expressions, name plugins of installed packages, be in mode Shadow, preempt pods."""
 
     expressions: bool = True
     python_plugins: bool = True
@@ -27,7 +27,7 @@ class Features:
     preemption: bool = True
 
     def refusals(self, manifest: Mapping[str, object]) -> list[Problem]:
-        """What the manifest needs of that which is off."""
+        """Returns a problem for each thing that the manifest uses and that is off."""
         spec = manifest.get("spec")
         if self == ALL or not isinstance(spec, Mapping):
             return []
@@ -48,7 +48,7 @@ class Features:
         return problems
 
     def limited(self, active: ActivePolicy) -> ActivePolicy:
-        """The policy without what is off and it did not ask for."""
+        """Returns the policy without what is off and was on by default only."""
         return active if self.preemption else replace(active, preemption=None)
 
 

@@ -1,7 +1,7 @@
-"""A short name for what a policy says, equal for two policies that say the same, whatever they are called.
+"""A hash of what a policy means: equal for two policies that mean the same, whatever their names.
 
-The resolved policy, with everything that it has from its base and that others based on it have from it, as JSON with
-sorted keys, hashed. Left out are its name, UID and generation, and where in the manifest something was said.
+It is made of the resolved policy, with all that it has from its base and that policies based on it inherit, as JSON
+with sorted keys. Name, UID, generation and the places in the manifest are left out.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _LEFT_OUT = {
 
 
 def fingerprint(policy: Policy) -> str:
-    """The first hexadecimal digits of a SHA-256."""
+    """Returns the first hexadecimal digits of a SHA-256."""
     text = json.dumps(_plain(policy), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
 

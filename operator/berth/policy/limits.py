@@ -1,12 +1,12 @@
-"""What policies may not do, whatever they say: limits that settings of the process draw around their authors.
+"""What policies may not do: limits that the settings of the process set for the authors of policies.
 
     reserved names         a policy that would decide for one of these scheduler names is refused
     protected namespaces   their pods are decided by the built-in policy and by trusted policies only
     trusted policies       the policies, by name, that neither of the two limits
     addresses              where extenders may be
 
-A trusted policy is based on Berth's own bases or on trusted policies: else an editor of its base would decide in its
-place. A policy in mode Shadow decides nothing, and may have any name.
+A trusted policy must be based on Berth's own bases or on trusted policies; otherwise an editor of its base could change
+what it decides. A policy in mode Shadow decides nothing, and may have any name.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ PROTECTED_NAMESPACES = ("kube-system",)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """See the module's text. The defaults limit nothing, as for a policy that is read and not put into force."""
+    """See the module's docstring. The defaults limit nothing: they are for policies that are only read."""
 
     reserved_names: frozenset[str] = frozenset()
     protected_namespaces: frozenset[str] = frozenset()
@@ -36,7 +36,7 @@ class Limits:
         return scheduler_name in self.reserved_names and policy_name not in self.trusted_policies
 
     def refusals(self, policy: Policy, base: str | None) -> Iterator[Problem]:
-        """What the policy may not do; `base` is the policy object that it is based on, None for one of Berth's own."""
+        """Returns what the policy may not do; `base` is the policy object it is based on, None for Berth's own."""
         if policy.mode is not Mode.SHADOW and self.reserves(policy.scheduler_name, policy.name):
             text = f"{policy.scheduler_name} is reserved: {TRUSTED_SETTING} of the operator does not name this policy"
             yield Problem("spec.schedulerName", text)

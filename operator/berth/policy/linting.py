@@ -1,8 +1,8 @@
-"""What the operator would say of policies that are not applied yet, all of them together.
+"""What the operator would say about policies that are not applied yet, all of them together.
 
-They are put on a shelf of the operator's own, so that what is found is what it finds: a policy may be based on another
-one of them, in whichever file and order they are. Besides errors there are warnings, of policies that get into each
-other's way, and that an operator with default settings would refuse.
+They are loaded by the operator's own `PolicyObjects`, so that the findings are the operator's. A policy may be based on
+another one of them, whatever file it is in and in any order. Besides errors there are warnings: of policies that
+conflict with each other, and of policies that an operator with default settings would refuse.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from berth.policy.compile import load_policy
-from berth.policy.contest import Contest
+from berth.policy.conflicts import Conflicts
 from berth.policy.defaults import OWN_BASES
+from berth.policy.fields.spec_fields import KIND
 from berth.policy.limits import DEFAULT_LIMITS
+from berth.policy.policy_objects import PolicyObjects, PolicyRecord, identity_of
 from berth.policy.reading import Note, did_you_mean, is_object_name, read_mapping, refuse_unknown
 from berth.policy.records import Mode, PolicyError, Problem
-from berth.policy.schema import API_VERSION, KIND, SPEC_FIELDS
-from berth.policy.shelf import Page, Shelf, identity_of
+from berth.policy.schema import API_VERSION, SPEC_FIELDS
 from berth.policy.wording import cut, list_names, on_one_line, show
 
 LISTS = ("List", "SchedulingPolicyList")  # as kubectl prints several policies
@@ -43,8 +44,8 @@ Severity = Literal["ok", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Something about a policy, in a file; or, with severity "ok", that there is no error in it."""
+class LintFinding:
+    """A finding about a policy in a file; severity "ok": the policy has no error."""
 
     file: str
     policy: str
@@ -58,29 +59,29 @@ class Finding:
         return on_one_line(f"{where}: {kind}{self.message or 'ok'}")
 
 
-def lint(documents: Iterable[tuple[str, object]]) -> list[Finding]:
-    """Everything there is to say of the documents, each with the name of the file that it is in; never raises."""
+def lint(documents: Iterable[tuple[str, object]]) -> list[LintFinding]:
+    """Returns the findings about the documents, each given with the name of its file; never raises."""
     listed = list(documents)
-    shelf = Shelf()
+    objects = PolicyObjects()
     files: dict[str, str] = {}
     for file, document in listed:
         name = identity_of(document)[0] if isinstance(document, Mapping) else ""
         if isinstance(document, Mapping) and name and name not in files:
             files[name] = file
-            shelf.observe(document)
-    contest = _contest(shelf)
+            objects.observe(document)
+    conflicts = _conflicts(objects)
     told: set[str] = set()
-    findings: list[Finding] = []
+    findings: list[LintFinding] = []
     for file, document in listed:
-        findings += _lint_document(file, document, shelf, contest, files, told)
+        findings += _lint_document(file, document, objects, conflicts, files, told)
     return findings
 
 
 def _lint_document(
-    file: str, document: object, shelf: Shelf, contest: Contest, files: Mapping[str, str], told: set[str]
-) -> Iterator[Finding]:
+    file: str, document: object, objects: PolicyObjects, conflicts: Conflicts, files: Mapping[str, str], told: set[str]
+) -> Iterator[LintFinding]:
     if not isinstance(document, Mapping):
-        yield Finding(file, "", "", "error", "is not an object; a policy begins with apiVersion and kind")
+        yield LintFinding(file, "", "", "error", "is not an object; a policy begins with apiVersion and kind")
         return
     name = identity_of(document)[0]
     problems = _check_head(document, name)
@@ -88,21 +89,22 @@ def _lint_document(
         problems.append(Problem("metadata.name", f"there is a policy {name} already, in {files[name]}"))
     elif name:
         told.add(name)
-        problems += _problems(shelf.pages[name], shelf)
+        problems += _problems(objects.records[name], objects)
     else:
         problems += _problems_of_unnamed(document)
     for problem in problems:
-        yield Finding(file, name, problem.field, "error", problem.message)
+        yield LintFinding(file, name, problem.field, "error", problem.message)
     if not problems:
-        yield Finding(file, name, "", "ok", "")
-        for refusal in _limits(shelf.pages.get(name)):
-            yield Finding(file, name, refusal.field, "warning", f"refused under default settings: {refusal.message}")
-        for message in _warnings(name, contest):
-            yield Finding(file, name, "", "warning", message)
+        yield LintFinding(file, name, "", "ok", "")
+        for refusal in _limits(objects.records.get(name)):
+            message = f"refused under default settings: {refusal.message}"
+            yield LintFinding(file, name, refusal.field, "warning", message)
+        for message in _warnings(name, conflicts):
+            yield LintFinding(file, name, "", "warning", message)
 
 
 def _check_head(document: Mapping[str, object], name: str) -> list[Problem]:
-    """What the API server asks of a manifest, and the operator, who has it from there, need not."""
+    """Returns what the API server would refuse; the operator itself never sees such an object."""
     problems: list[Problem] = []
 
     def note(where: str, message: str) -> None:
@@ -134,12 +136,12 @@ def _check_metadata(metadata: Mapping[str, object], note: Note) -> None:
                     note(f"{where}.{cut(str(key))}", f"{show(text)} is not a text; put it in quotes")
 
 
-def _problems(page: Page, shelf: Shelf) -> Iterator[Problem]:
-    for problem in page.problems:
-        if problem.field == "spec.base" and page.base is not None and page.base not in shelf.pages:
-            hint = did_you_mean(page.base, (*OWN_BASES, *shelf.pages))
+def _problems(record: PolicyRecord, objects: PolicyObjects) -> Iterator[Problem]:
+    for problem in record.problems:
+        if problem.field == "spec.base" and record.base is not None and record.base not in objects.records:
+            hint = did_you_mean(record.base, (*OWN_BASES, *objects.records))
             message = (
-                f"no policy {page.base} among the files{hint or ': lint the file that it is in along with this one'}"
+                f"no policy {record.base} among the files{hint or ': lint the file that it is in along with this one'}"
             )
             yield Problem(problem.field, message)
         else:
@@ -154,23 +156,23 @@ def _problems_of_unnamed(document: Mapping[str, object]) -> tuple[Problem, ...]:
     return ()
 
 
-def _limits(page: Page | None) -> Iterator[Problem]:
-    """What an operator refuses unless its settings allow it; here nobody knows its settings."""
-    if page is not None and page.last_good is not None:
-        yield from DEFAULT_LIMITS.refusals(page.last_good.policy, page.base)
+def _limits(record: PolicyRecord | None) -> Iterator[Problem]:
+    """Returns what an operator refuses by default; its settings are not known here."""
+    if record is not None and record.last_good is not None:
+        yield from DEFAULT_LIMITS.refusals(record.last_good.policy, record.base)
 
 
-def _contest(shelf: Shelf) -> Contest:
-    contest = Contest()
-    for page in shelf.pages.values():
-        if page.last_good is not None and page.mode is Mode.ACTIVE:
-            contest.enter(page.last_good.policy)
-    return contest
+def _conflicts(objects: PolicyObjects) -> Conflicts:
+    conflicts = Conflicts()
+    for record in objects.records.values():
+        if record.last_good is not None and record.mode is Mode.ACTIVE:
+            conflicts.enter(record.last_good.policy)
+    return conflicts
 
 
-def _warnings(name: str, contest: Contest) -> Iterator[str]:
-    superseder = contest.superseder(name)
-    others = [rival for rival in contest.rivals(name) if rival != superseder]
+def _warnings(name: str, conflicts: Conflicts) -> Iterator[str]:
+    superseder = conflicts.superseder(name)
+    others = [rival for rival in conflicts.rivals(name) if rival != superseder]
     if superseder is not None:
         yield f"never decides: {superseder} comes first for every pod that it matches"
     if others:

@@ -1,4 +1,4 @@
-"""Readers of manifests that note what is wrong, with its path, and go on."""
+"""Readers of manifests that note each problem with its path, and go on."""
 
 import difflib
 import math
@@ -8,10 +8,10 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
 
-from berth.policy.records import NO_ARGS
 from berth.policy.wording import cut, show
 
 ARGS_MAX_DEPTH = 32
+NO_ARGS: Mapping[str, object] = MappingProxyType({})
 LARGEST = 2**63 - 1
 EMPTY = "is empty: leave it out, or say something"
 OBJECT_NAME_MAX_LENGTH = 253
@@ -22,7 +22,7 @@ Note = Callable[[str, str], None]  # (field, message): one more problem
 
 
 def is_object_name(name: str) -> bool:
-    """Whether the API server takes it as the name of an object."""
+    """Whether the API server accepts it as the name of an object."""
     return len(name) <= OBJECT_NAME_MAX_LENGTH and _OBJECT_NAME.fullmatch(name) is not None
 
 
@@ -41,7 +41,7 @@ def read_flag(value: object, where: str, note: Note, default: bool) -> bool:
 
 
 def read_choice(value: object, where: str, choices: type[C], note: Note, default: C) -> C:
-    """One of the texts that an enumeration knows; the default where nothing is given."""
+    """Returns one of the values of an enumeration; the default if none is given."""
     if value is None:
         return default
     for choice in choices:
@@ -52,7 +52,7 @@ def read_choice(value: object, where: str, choices: type[C], note: Note, default
 
 
 def read_whole(value: object, where: str, low: int, high: int, note: Note) -> int | None:
-    """A whole number from low to high; None where nothing, or nothing of use, is given."""
+    """Returns an integer from low to high; None if it is missing or invalid."""
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool):
@@ -65,7 +65,7 @@ def read_whole(value: object, where: str, low: int, high: int, note: Note) -> in
 
 
 def read_number(value: object, where: str, low: float, high: float, note: Note) -> float | None:
-    """A number from low to high; None where nothing, or nothing of use, is given."""
+    """Returns a number from low to high; None if it is missing or invalid."""
     if value is None:
         return None
     if not isinstance(value, int | float) or isinstance(value, bool):
@@ -78,7 +78,7 @@ def read_number(value: object, where: str, low: float, high: float, note: Note) 
 
 
 def read_text(value: object, where: str, longest: int, note: Note) -> str | None:
-    """A text that is not empty; None where nothing, or nothing of use, is given."""
+    """Returns a text that is not empty; None if it is missing or invalid."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -93,7 +93,7 @@ def read_text(value: object, where: str, longest: int, note: Note) -> str | None
 
 
 def read_list(value: object, where: str, most: int, note: Note, what: str = "entries") -> Sequence[object]:
-    """The items of a list; none where nothing, or nothing of use, is given."""
+    """Returns the items of a list; empty if it is missing or invalid."""
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
@@ -106,7 +106,7 @@ def read_list(value: object, where: str, most: int, note: Note, what: str = "ent
 
 
 def read_optional(value: object, where: str, known: tuple[str, ...], note: Note) -> Mapping[str, object]:
-    """A mapping with fields of these names; empty where nothing, or nothing of use, is given."""
+    """Returns a mapping with fields of these names; empty if it is missing or invalid."""
     if value is None:
         return NO_ARGS
     body = read_mapping(value, where, note)
@@ -115,7 +115,7 @@ def read_optional(value: object, where: str, known: tuple[str, ...], note: Note)
 
 
 def read_args(value: object, where: str, note: Note) -> Mapping[str, object] | None:
-    """Arguments as plugins get them, in a copy of our own; None where there are none."""
+    """Returns a copy of the arguments, as plugins get them; None if there are none."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -150,7 +150,7 @@ class _NotJson(Exception):
 
 
 def _copy_json(value: object, where: str, depth: int) -> object:
-    """A copy of our own, so that nobody changes a policy that is in force; plain dicts and lists, as plugins read."""
+    """Returns a copy in plain dicts and lists, so that nothing changes a policy in force."""
     if isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
         raise _NotJson(where, "is a number of more than 64 bits; put it in quotes if text is meant")
     if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):

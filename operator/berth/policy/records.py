@@ -11,12 +11,10 @@ Nothing here reads manifests (`schema`) or builds plugins (`compile`).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 
 from berth.engine.pipeline import TieBreak
 from berth.model import LabelSelector
-
-NO_ARGS: Mapping[str, object] = MappingProxyType({})
+from berth.policy.reading import NO_ARGS
 
 
 def _no_args() -> Mapping[str, object]:
@@ -73,6 +71,14 @@ class Mode(StrEnum):
     DISABLED = "Disabled"
 
 
+class Constraints(StrEnum):
+    """Which spreading constraints pods get that have none: kube-scheduler's, those listed, or none."""
+
+    SYSTEM = "System"
+    LIST = "List"
+    NONE = "None"
+
+
 @dataclass(frozen=True, slots=True)
 class Tls:
     """How an extender's https is trusted; PEM text, "" where it is not given."""
@@ -111,7 +117,7 @@ class Extender:
 
 
 @dataclass(frozen=True, slots=True)
-class Preempting:
+class PreemptionSettings:
     """Whether pods of lower priority may be evicted, and how many candidate nodes are looked for at least."""
 
     enabled: bool = True
@@ -120,7 +126,7 @@ class Preempting:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class BackoffSettings:
     """When a pod that was not placed is tried again, in seconds."""
 
     first_backoff_seconds: float = 1.0
@@ -152,8 +158,8 @@ class Policy:
     pod_selector: LabelSelector | None = None
     parameters: Mapping[str, object] = field(default_factory=_no_args)
     extenders: tuple[Extender, ...] = ()
-    preemption: Preempting = Preempting()
-    pace: Pace = Pace()
+    preemption: PreemptionSettings = PreemptionSettings()
+    pace: BackoffSettings = BackoffSettings()
     node_percentage: int = 100
     check_all: bool = False
     annotates: bool = False

@@ -1,8 +1,8 @@
-"""Everything that a plugin or an expression refuses of what it is made from, as far as it tells.
+"""All arguments that a plugin refuses, as far as they can be found in one pass.
 
-A plugin reads its arguments one after the other and stops at the first that makes no sense: what else is wrong shows
-when that is mended. Arguments that it does not know are another matter. Nothing hangs on them, so it can be asked again
-without them, and all of them are told at once.
+A plugin reads its arguments one after the other and stops at the first invalid one; the next problem is found when that
+is fixed. Unknown arguments are different. Nothing depends on them, so the plugin is built again without them, and all
+of them are reported at once.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ Refusal = tuple[str, str]
 
 
 def find_refusals(args: Mapping[str, object], make: Callable[[Mapping[str, object]], object]) -> list[Refusal]:
-    """What `make` refuses of the arguments; empty where it takes them."""
+    """Returns the arguments that `make` refuses; empty if it accepts them all."""
     left = dict(args)
     found: list[Refusal] = []
     while len(found) < MOST_REFUSALS:

@@ -1,10 +1,10 @@
-"""Laying the entries of a manifest over those of its base: what then runs, and in which order.
+"""Merging the entries of a manifest with those of its base: what then runs, and in which order.
 
-An entry about a plugin of the base replaces its weight or arguments in place, another is added, one with
+An entry about a plugin of the base replaces its weight or arguments in place, any other is added, one with
 `enabled: false` is dropped. An old name counts as the plugin that it stands for, so two entries may not be about the
-same plugin, unless they have names of their own. GeneralPredicates stands for four plugins and may stand beside
-entries about them, which then speak for themselves. An entry that has the own name of one of the base changes that one,
-or takes its place where it is about another plugin or has an expression instead.
+same plugin, unless they have names of their own. GeneralPredicates stands for four plugins; entries about one of these
+take precedence over it. An entry with the own name of an entry of the base changes that one, or replaces it if it is
+about another plugin or has an expression.
 
 Predicates run in the order of Kubernetes (`PREDICATE_ORDER`), expressions last, after those that `predicateOrder` puts
 first; without one, after those that the base puts first.
@@ -17,7 +17,8 @@ from typing import TypeVar
 
 from berth.engine.legacy.aliases import PREDICATES, Alias
 from berth.policy.defaults import DEFAULT_PRIORITIES, OWN_WEIGHTS, PREDICATE_ORDER
-from berth.policy.entries import ENTRIES_MAX, Entry
+from berth.policy.entries import Entry
+from berth.policy.fields.entry_fields import ENTRIES_MAX
 from berth.policy.reading import Note, did_you_mean, read_list
 from berth.policy.records import Policy, Predicate, Priority
 from berth.policy.wording import show
@@ -30,7 +31,7 @@ _USUAL_WEIGHTS: Mapping[str, int] = {entry.name: entry.weight for entry in DEFAU
 
 
 def resolve_predicates(base: Policy, entries: Sequence[Entry], note: Note) -> tuple[Predicate, ...]:
-    """Whatever then filters, in the order of Kubernetes."""
+    """Returns the predicates that then run, in the order of Kubernetes."""
 
     def new(entry: Entry, plugin: str) -> Predicate:
         return Predicate(entry.name, plugin=plugin)
@@ -93,7 +94,7 @@ def _resolve(
 
 
 def _one_by_one(entries: Sequence[Entry], note: Note) -> list[Entry]:
-    """The entries, each about one plugin: first those that a name for several stands for, then the others."""
+    """Returns the entries, each about one plugin: first those of a name for several plugins, then the others."""
     parts: list[Entry] = []
     others: dict[str, Entry] = {}
     for entry in entries:
@@ -118,7 +119,7 @@ def _one_by_one(entries: Sequence[Entry], note: Note) -> list[Entry]:
 
 
 def _args(entry: Entry, note: Note) -> Args:
-    """The arguments that the entry gives, together with those that its name implies."""
+    """Returns the arguments of the entry, together with those that its name implies."""
     implied = entry.stands_for.args.get("scoringStrategy")
     if implied is None:
         return entry.args
@@ -135,7 +136,7 @@ def _args(entry: Entry, note: Note) -> Args:
 
 
 def read_order(value: object, base: Policy, predicates: Sequence[Predicate], note: Note) -> tuple[str, ...]:
-    """The names that run first: what the manifest says, or else the base, less what has been dropped."""
+    """Returns the names that run first: those of the manifest, or else of the base, without dropped ones."""
     if value is None:
         return tuple(name for name in base.predicate_order if _called(name, predicates))
     placed: set[str] = set()
@@ -155,13 +156,13 @@ def read_order(value: object, base: Policy, predicates: Sequence[Predicate], not
 
 
 def put_first(names: Sequence[str], predicates: Sequence[Predicate]) -> tuple[Predicate, ...]:
-    """The predicates of these names first, in the order of the names; an old name counts as what it stands for."""
+    """Returns the predicates, those of these names first and in this order; an old name counts as its plugin."""
     first = {entry.name: entry for name in names for entry in _called(name, predicates)}
     return (*first.values(), *(entry for entry in predicates if entry.name not in first))
 
 
 def _called(name: str, predicates: Sequence[Predicate]) -> list[Predicate]:
-    """The predicate of this name, or else those of the plugins that the name stands for."""
+    """Returns the predicate of this name, or else those of the plugins that the name stands for."""
     named = [entry for entry in predicates if entry.name == name]
     plugins = PREDICATES[name].plugins if name in PREDICATES else (name,)
     return named or [entry for plugin in plugins for entry in predicates if entry.plugin == plugin]

@@ -1,14 +1,14 @@
 """From a SchedulingPolicy manifest, as an API server or a file gives it, to a resolved `Policy`.
 
-The way: every field is read by a function that notes what is wrong and goes on, so that one pass finds every problem
-of the manifest, each with its path (`spec.priorities[2].weight`). Everything is laid over the base: entries
-(`entries`, `resolution`), extenders (`extenders`) and the other fields (`settings`). The base is the default profile of
-Kubernetes, nothing at all, or another policy, which has been resolved before.
+Every field is read by a function that notes problems and goes on, so that one pass finds every problem of the manifest,
+each with its path (`spec.priorities[2].weight`). The result is merged with the base: entries (`entries`, `resolution`),
+extenders (`extenders`) and the other fields (`settings`). The base is the default profile of Kubernetes, nothing at
+all, or another policy that was resolved before.
 
 Stricter than the CRD on purpose: the API server prunes fields that it does not know, here they are typos to report,
-with the field that was probably meant. The bounds are those of the CRD, and a test holds the two together.
+with the field that was probably meant. Names and bounds are those of the CRD: both have them from `fields`.
 
-Plugin names are judged here; arguments are judged by the plugins themselves (`compile`).
+Plugin names are checked here; arguments are checked by the plugins themselves (`compile`).
 """
 
 from collections.abc import Mapping
@@ -18,6 +18,8 @@ from types import MappingProxyType
 from berth.policy.defaults import BUILT_IN, KUBERNETES_DEFAULT, OWN_BASES
 from berth.policy.entries import named_in, read_entries
 from berth.policy.extenders import read_extenders
+from berth.policy.fields.entry_fields import EXPRESSIONS_MAX
+from berth.policy.fields.spec_fields import GROUP, KIND, SCHEDULER_NAME_MAX_LENGTH, SPEC, VERSION
 from berth.policy.reading import Note, did_you_mean, is_object_name, read_choice, read_mapping, refuse_unknown
 from berth.policy.records import Extender, Mode, Policy, PolicyError, Problem
 from berth.policy.resolution import put_first, read_order, resolve_predicates, resolve_priorities
@@ -25,37 +27,13 @@ from berth.policy.selecting import read_selector
 from berth.policy.settings import read_settings
 from berth.policy.wording import show
 
-API_VERSION = "berth.dev/v1alpha1"
-KIND = "SchedulingPolicy"
-SCHEDULER_NAME_MAX_LENGTH = 253
-EXPRESSIONS_MAX = 16
+API_VERSION = f"{GROUP}/{VERSION}"
 NO_BASES: Mapping[str, Policy] = MappingProxyType({})
-SPEC_FIELDS = (
-    "schedulerName",
-    "namespaceSelector",
-    "podSelector",
-    "mode",
-    "base",
-    "predicates",
-    "predicateOrder",
-    "priorities",
-    "parameters",
-    "extenders",
-    "preemption",
-    "tieBreak",
-    "backoff",
-    "flushSeconds",
-    "bindTimeoutSeconds",
-    "percentageOfNodesToScore",
-    "alwaysCheckAllPredicates",
-    "defaultConstraints",
-    "annotatePods",
-    "shadow",
-)
+SPEC_FIELDS = SPEC.names
 
 
 def parse_policy(manifest: Mapping[str, object], bases: Mapping[str, Policy] = NO_BASES) -> Policy:
-    """The policy that the manifest describes. Raises `PolicyError` with every problem of its structure and names."""
+    """Returns the policy of a manifest. Raises `PolicyError` with every problem of its structure and names."""
     policy, problems = examine(manifest, bases)
     if problems:
         raise PolicyError(policy.name, problems)
@@ -63,7 +41,7 @@ def parse_policy(manifest: Mapping[str, object], bases: Mapping[str, Policy] = N
 
 
 def base_of(manifest: Mapping[str, object]) -> str | None:
-    """The name of the policy that the manifest is based on; None for one of the bases that Berth has itself."""
+    """Returns the name of the policy that the manifest is based on; None for one of Berth's own bases."""
     spec = manifest.get("spec")
     base = spec.get("base") if isinstance(spec, Mapping) else None
     return base if isinstance(base, str) and base and base not in OWN_BASES else None
@@ -72,7 +50,7 @@ def base_of(manifest: Mapping[str, object]) -> str | None:
 def examine(
     manifest: Mapping[str, object], bases: Mapping[str, Policy] = NO_BASES
 ) -> tuple[Policy, tuple[Problem, ...]]:
-    """What can be made of the manifest, and everything that is wrong with it: a usable policy only without problems.
+    """Returns the policy as far as it can be read, and every problem; it is usable only if there are no problems.
 
     `bases` are the policies, by name, that it may be based on.
     """
@@ -109,7 +87,7 @@ def examine(
 
 
 def _base(value: object, name: str, bases: Mapping[str, Policy], note: Note) -> Policy | None:
-    """The policy that the others' fields come from; None where it is not there."""
+    """Returns the base; None if there is no such policy."""
     where = "spec.base"
     if value is None:
         return OWN_BASES[KUBERNETES_DEFAULT]
@@ -122,7 +100,7 @@ def _base(value: object, name: str, bases: Mapping[str, Policy], note: Note) -> 
     elif value == name:
         note(where, "a policy cannot be based on itself")
     elif value not in bases:
-        hint = did_you_mean(value, (*OWN_BASES, *bases)) or f"; apply or mend it, or write one of {own}"
+        hint = did_you_mean(value, (*OWN_BASES, *bases)) or f"; apply or fix it, or write one of {own}"
         note(where, f"there is no valid SchedulingPolicy {value}{hint}")
     else:
         return bases[value]
@@ -130,7 +108,7 @@ def _base(value: object, name: str, bases: Mapping[str, Policy], note: Note) -> 
 
 
 def _with_entries(policy: Policy, spec: Mapping[str, object], base: Policy | None, note: Note) -> Policy:
-    """Entries of a base that is not there can be changed by names that nobody knows: those are not judged then."""
+    """Entries may change those of a missing base by names that are unknown here: such names are not checked then."""
     under = base or BUILT_IN
     filters = read_entries(spec, "filter", named_in(base.predicates) if base else None, note)
     scores = read_entries(spec, "score", named_in(base.priorities) if base else None, note)
@@ -145,7 +123,7 @@ def _with_entries(policy: Policy, spec: Mapping[str, object], base: Policy | Non
 
 
 def _extenders(spec: Mapping[str, object], base: Policy, note: Note) -> tuple[Extender, ...]:
-    """The manifest's, or else the base's."""
+    """Returns the manifest's, or else the base's."""
     if spec.get("extenders") is None:
         return tuple(replace(extender, origin="") for extender in base.extenders)
     return read_extenders(spec["extenders"], note)

@@ -12,22 +12,24 @@ from collections.abc import Iterator, Mapping
 
 from berth.model import LabelSelector, Requirement, make_label_selector
 from berth.model.selectors import LABEL_OPERATORS
+from berth.policy.fields.selector_fields import (
+    DNS_NAME,
+    LABEL_NAME,
+    REQUIREMENT,
+    REQUIREMENTS_MAX,
+    SELECTOR_FIELDS,
+    VALUE_MAX_LENGTH,
+    VALUES_MAX,
+)
 from berth.policy.reading import Note, read_list, read_mapping, read_optional, refuse_unknown
 from berth.policy.wording import cut, show
 
-SELECTOR_FIELDS = ("matchLabels", "matchExpressions")
-REQUIREMENT_FIELDS = ("key", "operator", "values")
-REQUIREMENTS_MAX = 64
-VALUES_MAX = 64
-KEY_MAX_LENGTH = 253 + 1 + 63
-VALUE_MAX_LENGTH = 63
-
-_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_PREFIX = re.compile(DNS_NAME)
+_NAME = re.compile(LABEL_NAME)
 
 
 def read_selector(value: object, where: str, note: Note) -> LabelSelector | None:
-    """The selector, None where there is none."""
+    """Returns the selector; None if there is none."""
     if value is None:
         return None
     body = read_optional(value, where, SELECTOR_FIELDS, note)
@@ -52,7 +54,7 @@ def _requirement(item: object, where: str, note: Note) -> Iterator[Requirement]:
     body = read_mapping(item, where, note)
     if not isinstance(item, Mapping):
         return
-    refuse_unknown(body, REQUIREMENT_FIELDS, where, note)
+    refuse_unknown(body, REQUIREMENT.names, where, note)
     key, operator = body.get("key"), body.get("operator")
     good = _is_key(key, f"{where}.key", note)
     if operator not in LABEL_OPERATORS:
@@ -78,7 +80,7 @@ def _values(value: object, operator: str, where: str, note: Note) -> tuple[str, 
 
 
 def _is_key(key: object, where: str, note: Note) -> bool:
-    """An optional DNS name of at most 253 characters, a slash, and a name of at most 63."""
+    """Whether it is an optional DNS name of at most 253 characters, a slash, and a name of at most 63."""
     if not isinstance(key, str) or not key:
         note(where, "is required: the key of a label" if key is None else f"{show(key)} cannot be the key of a label")
         return False

@@ -1,37 +1,29 @@
-"""What a policy says besides its predicates and priorities: each field read and checked, or inherited from the base.
+"""The fields of a policy besides its predicates and priorities: each is read and checked, or inherited from the base.
 
-Objects are laid over the base's key by key (`backoff: {maxSeconds: 60}` keeps the initial time), the rest is replaced
-as a whole.
+Objects are merged with the base's key by key (`backoff: {maxSeconds: 60}` keeps the initial time); all other fields
+replace the base's.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from enum import StrEnum
 from types import MappingProxyType
 
 from berth.engine.default_spreading import read_defaults
 from berth.engine.plugin import BadArgument
+from berth.policy.fields.entry_fields import PARAMETERS_MAX
+from berth.policy.fields.setting_fields import (
+    BACKOFF,
+    CANDIDATES_MAX,
+    CONSTRAINTS_MAX,
+    DEFAULT_CONSTRAINTS,
+    LONGEST_SECONDS,
+    PREEMPTION,
+    SHADOW,
+    SHORTEST_SECONDS,
+)
 from berth.policy.reading import Note, read_args, read_choice, read_number, read_optional, read_whole
-from berth.policy.records import Mode, Pace, Policy, Preempting
+from berth.policy.records import BackoffSettings, Constraints, Mode, Policy, PreemptionSettings
 from berth.policy.wording import show
-
-PREEMPTION_FIELDS = ("enabled", "minCandidateNodesPercentage", "minCandidateNodesAbsolute")
-BACKOFF_FIELDS = ("initialSeconds", "maxSeconds")
-CONSTRAINTS_FIELDS = ("type", "constraints")
-SHADOW_FIELDS = ("samplePercent",)
-CANDIDATES_MAX = 2**31 - 1
-SHORTEST_SECONDS = 0.1
-LONGEST_SECONDS = 604800  # a week
-PARAMETERS_MAX = 64
-CONSTRAINTS_MAX = 16
-
-
-class Constraints(StrEnum):
-    """Which spreading constraints pods get that have none: kube-scheduler's, those listed, or none."""
-
-    SYSTEM = "System"
-    LIST = "List"
-    NONE = "None"
 
 
 def read_flag_or(spec: Mapping[str, object], key: str, inherited: bool, note: Note, where: str = "spec") -> bool:
@@ -48,7 +40,7 @@ def read_percentage(spec: Mapping[str, object], inherited: int, note: Note) -> i
 
 
 def read_parameters(spec: Mapping[str, object], inherited: Mapping[str, object], note: Note) -> Mapping[str, object]:
-    """Laid over the base's key by key."""
+    """Returns the parameters, merged with the base's key by key."""
     where = "spec.parameters"
     given = read_args(spec.get("parameters"), where, note)
     if given is None:
@@ -59,13 +51,13 @@ def read_parameters(spec: Mapping[str, object], inherited: Mapping[str, object],
     return MappingProxyType(merged)
 
 
-def read_preemption(spec: Mapping[str, object], inherited: Preempting, note: Note) -> Preempting:
+def read_preemption(spec: Mapping[str, object], inherited: PreemptionSettings, note: Note) -> PreemptionSettings:
     where = "spec.preemption"
-    body = read_optional(spec.get("preemption"), where, PREEMPTION_FIELDS, note)
-    percentage, absolute = f"{where}.{PREEMPTION_FIELDS[1]}", f"{where}.{PREEMPTION_FIELDS[2]}"
+    body = read_optional(spec.get("preemption"), where, PREEMPTION.names, note)
+    percentage, absolute = f"{where}.minCandidateNodesPercentage", f"{where}.minCandidateNodesAbsolute"
     share = read_whole(body.get("minCandidateNodesPercentage"), percentage, 0, 100, note)
     count = read_whole(body.get("minCandidateNodesAbsolute"), absolute, 0, CANDIDATES_MAX, note)
-    said = Preempting(
+    said = PreemptionSettings(
         read_flag_or(body, "enabled", inherited.enabled, note, where),
         inherited.percentage if share is None else share,
         inherited.absolute if count is None else count,
@@ -76,9 +68,9 @@ def read_preemption(spec: Mapping[str, object], inherited: Preempting, note: Not
     return said
 
 
-def read_pace(spec: Mapping[str, object], inherited: Pace, note: Note) -> Pace:
+def read_backoff(spec: Mapping[str, object], inherited: BackoffSettings, note: Note) -> BackoffSettings:
     where = "spec.backoff"
-    body = read_optional(spec.get("backoff"), where, BACKOFF_FIELDS, note)
+    body = read_optional(spec.get("backoff"), where, BACKOFF.names, note)
     first, longest, flush = (
         read_number(value, path, SHORTEST_SECONDS, LONGEST_SECONDS, note)
         for value, path in (
@@ -87,17 +79,17 @@ def read_pace(spec: Mapping[str, object], inherited: Pace, note: Note) -> Pace:
             (spec.get("flushSeconds"), "spec.flushSeconds"),
         )
     )
-    pace = Pace(
+    backoff = BackoffSettings(
         inherited.first_backoff_seconds if first is None else first,
         inherited.longest_backoff_seconds if longest is None else longest,
         inherited.flush_seconds if flush is None else flush,
     )
-    initial, maximum = pace.first_backoff_seconds, pace.longest_backoff_seconds
+    initial, maximum = backoff.first_backoff_seconds, backoff.longest_backoff_seconds
     if initial > maximum:
         field = "initialSeconds" if first is not None else "maxSeconds"
         note(f"{where}.{field}", f"initialSeconds is {initial:g} and maxSeconds {maximum:g}: it cannot be the longer")
         return inherited
-    return pace
+    return backoff
 
 
 def read_bind_timeout(spec: Mapping[str, object], inherited: int | None, note: Note) -> int | None:
@@ -108,11 +100,12 @@ def read_bind_timeout(spec: Mapping[str, object], inherited: int | None, note: N
 def read_spread_defaults(
     spec: Mapping[str, object], inherited: Mapping[str, object] | None, note: Note
 ) -> Mapping[str, object] | None:
-    """As arguments of PodTopologySpread."""
+    """Returns the arguments of PodTopologySpread."""
     where = "spec.defaultConstraints"
     if spec.get("defaultConstraints") is None:
         return inherited
-    body = read_args(read_optional(spec["defaultConstraints"], where, CONSTRAINTS_FIELDS, note), where, note) or {}
+    given = read_optional(spec["defaultConstraints"], where, DEFAULT_CONSTRAINTS.names, note)
+    body = read_args(given, where, note) or {}
     if body.get("type") is None:
         note(f"{where}.type", f"is required: one of {', '.join(Constraints)}")
         return inherited
@@ -148,7 +141,7 @@ def read_shadow(spec: Mapping[str, object], mode: Mode, inherited: int, note: No
     where = "spec.shadow"
     if spec.get("shadow") is None:
         return inherited
-    body = read_optional(spec["shadow"], where, SHADOW_FIELDS, note)
+    body = read_optional(spec["shadow"], where, SHADOW.names, note)
     if mode is not Mode.SHADOW:
         note(where, f"goes with mode: Shadow only, not with {mode}: leave it out")
     given = read_whole(body.get("samplePercent"), f"{where}.samplePercent", 1, 100, note)
@@ -156,13 +149,13 @@ def read_shadow(spec: Mapping[str, object], mode: Mode, inherited: int, note: No
 
 
 def read_settings(spec: Mapping[str, object], base: Policy, mode: Mode, note: Note) -> Policy:
-    """The base with everything that the manifest says otherwise, but for predicates, priorities and extenders."""
+    """Returns the base with the manifest's fields, except for predicates, priorities and extenders."""
     return replace(
         base,
         mode=mode,
         parameters=read_parameters(spec, base.parameters, note),
         preemption=read_preemption(spec, base.preemption, note),
-        pace=read_pace(spec, base.pace, note),
+        pace=read_backoff(spec, base.pace, note),
         tie_break=read_choice(spec.get("tieBreak"), "spec.tieBreak", type(base.tie_break), note, base.tie_break),
         node_percentage=read_percentage(spec, base.node_percentage, note),
         check_all=read_flag_or(spec, "alwaysCheckAllPredicates", base.check_all, note),

@@ -17,7 +17,7 @@
 
 Times follow metav1.Condition: lastTransitionTime moves only when a condition's status does, whatever becomes of its
 reason and message. activeSince moves when another generation, or another meaning of it, comes into force. Pure
-functions: who decides is found in `choice` and `contest`.
+functions: `selection` and `conflicts` find which policy decides.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from berth.policy.counting import describe_counts, format_time
+from berth.policy.fields.status_fields import MESSAGE_MAX_LENGTH
 from berth.policy.records import Mode, Policy, Problem
-from berth.policy.usage import NO_COUNTS, Counts, Failure
+from berth.policy.usage import NO_COUNTS, Counts, RecordedFailure
 from berth.policy.wording import list_names
 
-MESSAGE_MAX_LENGTH = 32768  # metav1.Condition
 DEGRADED_SECONDS = 300
 
 _NEVER_VALID = "nothing of this policy is in force: no valid generation has been seen since Berth started"
@@ -40,8 +40,8 @@ _Verdict = tuple[bool, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where one policy stands at this moment."""
+class PolicyState:
+    """All that the status of one policy is made from."""
 
     generation: int  # the latest seen
     problems: tuple[Problem, ...]  # of the latest
@@ -61,39 +61,39 @@ class Standing:
 
     @property
     def in_force(self) -> Policy | None:
-        """What decides, or judges in the shadow."""
+        """The policy that decides, or evaluates pods in Shadow mode; None if it does neither."""
         return self.last_good if self.shadows or (self.claims and self.superseder is None) else None
 
 
-def describe(standing: Standing, now: datetime, *previous: object) -> Status:
-    """The status of a policy, taking over times from the first of the previous ones that says the same.
+def describe(state: PolicyState, now: datetime, *previous: object) -> Status:
+    """Returns the status of a policy, with the times of the first previous one that says the same.
 
     A field without a value is None: a merge patch removes it.
     """
     conditions = [
-        _condition(kind, verdict, standing.generation)
+        _condition(kind, verdict, state.generation)
         for kind, verdict in (
-            ("Accepted", _accepted(standing)),
-            ("Active", _active(standing)),
-            ("Contested", _contested(standing)),
-            ("Degraded", _degraded(standing.counts.failures, now)),
+            ("Accepted", _accepted(state)),
+            ("Active", _active(state)),
+            ("Contested", _contested(state)),
+            ("Degraded", _degraded(state.counts.failures, now)),
         )
     ]
     for condition in conditions:
         condition["lastTransitionTime"] = _turned(condition, previous) or format_time(now)
     return {
-        "observedGeneration": standing.generation,
-        **_in_force(standing, now, previous),
-        **describe_counts(standing.counts, is_shadow=standing.shadows),
+        "observedGeneration": state.generation,
+        **_in_force(state, now, previous),
+        **describe_counts(state.counts, is_shadow=state.shadows),
         "conditions": conditions,
     }
 
 
-def _in_force(standing: Standing, now: datetime, previous: Sequence[object]) -> Status:
-    policy = standing.in_force
+def _in_force(state: PolicyState, now: datetime, previous: Sequence[object]) -> Status:
+    policy = state.in_force
     if policy is None:
         return {"activeGeneration": 0, "activeHash": None, "activeSince": None}
-    what: Status = {"activeGeneration": policy.generation, "activeHash": standing.fingerprint}
+    what: Status = {"activeGeneration": policy.generation, "activeHash": state.fingerprint}
     for status in _mappings(previous):
         since = status.get("activeSince")
         if isinstance(since, str) and all(status.get(key) == value for key, value in what.items()):
@@ -104,14 +104,14 @@ def _in_force(standing: Standing, now: datetime, previous: Sequence[object]) -> 
 # --- the conditions
 
 
-def _accepted(standing: Standing) -> _Verdict:
-    if standing.problems:
-        return False, "Invalid", _list_problems(standing.problems)
-    return True, "Valid", f"generation {standing.generation} is valid"
+def _accepted(state: PolicyState) -> _Verdict:
+    if state.problems:
+        return False, "Invalid", _list_problems(state.problems)
+    return True, "Valid", f"generation {state.generation} is valid"
 
 
-def _active(standing: Standing) -> _Verdict:
-    good = standing.last_good
+def _active(state: PolicyState) -> _Verdict:
+    good = state.last_good
     if good is None:
         return False, "NeverValid", _NEVER_VALID
     if good.mode is Mode.DISABLED:
@@ -119,30 +119,30 @@ def _active(standing: Standing) -> _Verdict:
     if good.mode is Mode.SHADOW:
         what = f"generation {good.generation} judges pods of schedulerName {good.scheduler_name} and binds nothing"
         return False, "Shadow", f"mode: Shadow: {what}"
-    if standing.superseder is not None:
-        why = f"policy {standing.superseder} matches every pod that this one matches, and comes first"
+    if state.superseder is not None:
+        why = f"policy {state.superseder} matches every pod that this one matches, and comes first"
         return False, "Superseded", f"{why} (more selectors, then more requirements, then by name)"
-    if standing.problems:
+    if state.problems:
         message = f"generation {good.generation} stays in force for schedulerName {good.scheduler_name}: generation"
-        return True, "LastGoodInForce", f"{message} {standing.generation} was refused (see Accepted)"
+        return True, "LastGoodInForce", f"{message} {state.generation} was refused (see Accepted)"
     return True, "InForce", f"generation {good.generation} decides for schedulerName {good.scheduler_name}"
 
 
-def _contested(standing: Standing) -> _Verdict:
-    good = standing.last_good
-    if good is None or not standing.claims:
+def _contested(state: PolicyState) -> _Verdict:
+    good = state.last_good
+    if good is None or not state.claims:
         return False, "NoClaim", "the policy decides for no pods"
-    if not standing.rivals:
+    if not state.rivals:
         return False, "Alone", "no other policy of the same rank may match the same pods"
-    before = [name for name in standing.rivals if name < good.name]
-    after = [name for name in standing.rivals if name > good.name]
+    before = [name for name in state.rivals if name < good.name]
+    after = [name for name in state.rivals if name > good.name]
     wins = [f"{list_names(before)} before this policy"] if before else []
     wins += [f"this policy before {list_names(after)}"] if after else []
-    why = f"{list_names(standing.rivals)} may match the same pods with as many selectors and requirements"
+    why = f"{list_names(state.rivals)} may match the same pods with as many selectors and requirements"
     return True, "SameRank", f"{why}; where they do, the first by name decides: {', '.join(wins)}"
 
 
-def _degraded(failures: Sequence[Failure], now: datetime) -> _Verdict:
+def _degraded(failures: Sequence[RecordedFailure], now: datetime) -> _Verdict:
     recent = [failure for failure in failures if now - failure.last < timedelta(seconds=DEGRADED_SECONDS)]
     if not recent:
         return False, "Healthy", "nothing has failed in the last five minutes"
@@ -156,7 +156,7 @@ def _times(count: int) -> str:
 
 
 def _list_problems(problems: Sequence[Problem]) -> str:
-    """Every problem, unless they do not fit into a condition: then as many as do, and the number of the others."""
+    """Returns every problem; if they do not fit into a condition, the first ones and the number of the others."""
     message = "; ".join(map(str, problems))
     if len(message) <= MESSAGE_MAX_LENGTH:
         return message
@@ -181,7 +181,7 @@ def _condition(kind: str, verdict: _Verdict, generation: int) -> dict[str, objec
 
 
 def _turned(condition: Mapping[str, object], previous: Sequence[object]) -> str | None:
-    """When the condition took its status, if one of the previous statuses knows."""
+    """Returns when the condition got its status, or None if no previous status has it."""
     for status in _mappings(previous):
         for old in _conditions(status):
             since = old.get("lastTransitionTime")

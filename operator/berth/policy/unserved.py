@@ -1,4 +1,4 @@
-"""Why no policy decides for a pod that asks for one of ours, in words that say where to look."""
+"""The message that says why no policy decides for a pod with one of our scheduler names, and where to look."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ def explain(
     active: Sequence[Policy],
     untrusted: Sequence[str] = (),
 ) -> str:
-    """For a pod that none of the active policies selects; the built-in one is among them where it serves.
+    """Returns the message for a pod that none of the active policies selects, the built-in one included.
 
     `untrusted` are the policies that may not decide for the pod because its namespace is protected.
     """
@@ -53,7 +53,7 @@ def explain(
 
 
 def _mismatch(policy: Policy, pod: Pod, namespace_labels: Mapping[str, str]) -> str:
-    """Which of the selectors do not match."""
+    """Returns which of the selectors do not match."""
     fields = []
     if policy.namespace_selector is not None and not policy.namespace_selector.matches(namespace_labels):
         fields.append("namespaceSelector")

@@ -1,10 +1,10 @@
 """What is done under each policy, counted by policy object: the proof of use in its status.
 
-The scheduling loop counts here, at the price of a dictionary look-up; nothing is written and nobody is told. `counts`
-is what there is to say of one policy at this moment; a policy may begin with counts, where an earlier process stopped.
+The scheduling loop counts here, at the price of a dictionary look-up; nothing is written. `counts` returns the numbers
+of one policy at this moment. A policy may start with the counts at which an earlier process stopped.
 
-What is kept of failures and of a shadow's examples is bounded, whatever happens how often. What concerns a policy that
-is gone is dropped: a decision may end after its policy did.
+The number of stored failures and of a shadow's examples is bounded. Counts for a deleted policy are dropped: a decision
+may end after its policy was deleted.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,13 +27,13 @@ Key = tuple[str, str]  # name and UID of the policy object
 
 
 class ShadowOutcome(StrEnum):
-    """What a policy in Shadow mode would have done with a pod, against what was done."""
+    """What a policy in Shadow mode would have done with a pod, compared with what was done."""
 
     SAME = "same"  # the same node, or none as well
     DIFFERENT = "different"  # another node
     UNPLACED = "unplaced"  # none, where the active policy found one
     GAINED = "gained"  # one, where the active policy found none
-    SKIPPED = "skipped"  # not judged after all: there was no time for it, or the pod has gone its way
+    SKIPPED = "skipped"  # not evaluated: there was no time for it, or the pod was bound or deleted meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class ShadowExample:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """What failed, how often, and what was wrong the last time."""
+class RecordedFailure:
+    """What failed, how often, and the last message."""
 
     source: str
     count: int
@@ -65,7 +65,7 @@ class Counts:
     pending: int = 0
     preempted: int = 0
     last_decision: datetime | None = None
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[RecordedFailure, ...] = ()
     outcomes: Mapping[ShadowOutcome, int] = field(default_factory=dict)
     examples: tuple[ShadowExample, ...] = ()
 
@@ -73,7 +73,7 @@ class Counts:
 NO_COUNTS = Counts()
 
 
-class _Record:
+class _UsageCounter:
     """The counts of one policy, while they grow."""
 
     __slots__ = ("examples", "failures", "last_decision", "outcomes", "pending", "placed", "preempted")
@@ -100,40 +100,40 @@ class _Record:
 
 
 class Usage:
-    """Counts by policy; every call is for the policy that took the decision, in force or not by now."""
+    """Counts by policy; every call names the policy that took the decision, even if it is no longer in force."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
-        self._records: dict[Key, _Record] = {(BUILT_IN.name, BUILT_IN.uid): _Record(NO_COUNTS)}
+        self._records: dict[Key, _UsageCounter] = {(BUILT_IN.name, BUILT_IN.uid): _UsageCounter(NO_COUNTS)}
 
     # --- the scheduling loop counts
 
     def decided(self, active: ActivePolicy, now: datetime) -> None:
-        """A pod was judged, whatever came of it."""
+        """Counts an attempt, whatever its result."""
         record = self._record(active)
         if record is not None:
             record.last_decision = now
 
     def placed(self, active: ActivePolicy, now: datetime) -> None:
-        """A pod was bound to the node that the policy chose."""
+        """Counts a pod that was bound to the node that the policy chose."""
         record = self._record(active)
         if record is not None:
             record.placed += 1
             record.last_decision = now
 
     def preempted(self, active: ActivePolicy, victims: int) -> None:
-        """So many pods were evicted to make room."""
+        """Counts pods that were preempted."""
         record = self._record(active)
         if record is not None:
             record.preempted += victims
 
     def pending_is(self, pending: Mapping[str, int]) -> None:
-        """So many pods wait under each policy, by its name; none under one that is not mentioned."""
+        """Sets the number of pending pods of each policy, by name; 0 for a policy that is not mentioned."""
         for (name, _), record in self._records.items():
             record.pending = pending.get(name, 0)
 
     def failed(self, active: ActivePolicy, source: str, message: str, count: int = 1) -> None:
-        """Something that the policy relies on failed: "extender https://…", "plugin Name", "predicate its-name"."""
+        """Counts a failure of something that the policy uses: "extender https://…", "plugin Name", "predicate x"."""
         record = self._record(active)
         if record is None or count < 1:
             return
@@ -141,12 +141,12 @@ class Usage:
         before = failures.pop(source, None)  # put back at the end: the order is that of the last failures
         if before is not None:
             count += before.count
-        failures[source] = Failure(source, count, message[:MESSAGE_MAX_LENGTH], self._now())
+        failures[source] = RecordedFailure(source, count, message[:MESSAGE_MAX_LENGTH], self._now())
         if len(failures) > FAILURES_MAX:
             del failures[next(iter(failures))]
 
     def shadowed(self, active: ActivePolicy, outcome: ShadowOutcome, example: ShadowExample | None = None) -> None:
-        """A policy in Shadow mode has judged a pod, or left it out."""
+        """Counts a pod that a policy in Shadow mode evaluated or skipped."""
         record = self._record(active)
         if record is None:
             return
@@ -155,24 +155,24 @@ class Usage:
             record.examples.append(replace(example, message=example.message[:MESSAGE_MAX_LENGTH]))
             del record.examples[:-EXAMPLES_MAX]
 
-    def _record(self, active: ActivePolicy) -> _Record | None:
+    def _record(self, active: ActivePolicy) -> _UsageCounter | None:
         policy = active.policy
         return self._records.get((policy.name, policy.uid))
 
-    # --- the book asks
+    # --- the policy store asks
 
     def begin(self, name: str, uid: str, start: Counts = NO_COUNTS) -> None:
-        """The policy exists from now on, with these counts."""
-        self._records[name, uid] = _Record(start)
+        """Starts to count for a policy, from these counts on."""
+        self._records[name, uid] = _UsageCounter(start)
 
     def end(self, name: str, uid: str) -> None:
-        """The policy is gone."""
+        """Drops the counts of a deleted policy."""
         self._records.pop((name, uid), None)
 
     def poll(self, active: ActivePolicy) -> None:
-        """Count what the policy's plugins could not judge since they were last asked.
+        """Counts the failures of the policy's plugins since the last call.
 
-        A failure lasts as long as pods are decided on by it, asked for anew or kept: one that is kept counts once here.
+        A failure that is part of a cached answer counts once for each call, as long as pods are decided by that answer.
         """
         judged = active.pipeline.take_judged()
         for source, plugin in _plugins(active):
@@ -184,7 +184,7 @@ class Usage:
         return NO_COUNTS if record is None else record.frozen()
 
     def statistics(self) -> dict[str, dict[str, int]]:
-        """By policy name, the built-in one included."""
+        """Returns the counts by policy name, the built-in one included."""
         return {
             name: {
                 "placed": record.placed,
@@ -208,7 +208,7 @@ def _take_failures(plugin: Plugin, judged: Sequence[Pod]) -> tuple[int, str]:
 
 
 def _plugins(active: ActivePolicy) -> Iterator[tuple[str, Plugin]]:
-    """With the name under which its failures are counted: that of the rule where it is an expression."""
+    """Yields each plugin with the name under which its failures are counted; of an expression that of its entry."""
     policy, pipeline = active.policy, active.pipeline
     predicates = {entry.name for entry in policy.predicates if entry.expression}
     priorities = {entry.name for entry in policy.priorities if entry.expression}

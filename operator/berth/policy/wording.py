@@ -1,10 +1,10 @@
-"""Values of manifests in messages: as their writer knows them, and never longer than a message can bear."""
+"""Values of manifests in messages: as they are in the manifest, and cut to a length that fits."""
 
 from collections.abc import Mapping, Sequence
 
 
 def show(value: object) -> str:
-    """The value as a reader of the manifest knows it, cut to a length that fits into a message."""
+    """Returns the value as it is in the manifest, cut to a length that fits into a message."""
     if isinstance(value, str):  # on one line, whatever is in it
         return f'"{cut(value if value.isprintable() else value.encode("unicode_escape").decode())}"'
     if isinstance(value, bool):
@@ -21,7 +21,7 @@ def show(value: object) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """The text as a terminal can bear it: whatever is no letter, sign or space is written as an escape."""
+    """Returns the text safe for a terminal: control characters are written as escapes."""
     if text.isprintable():
         return text
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
@@ -32,6 +32,6 @@ def cut(text: str, limit: int = 80) -> str:
 
 
 def list_names(names: Sequence[str], most: int = 5) -> str:
-    """As many of the names as a message can bear, and how many more there are."""
+    """Returns the first names, and how many more there are."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,6 +1,6 @@
 """Predicates and priorities written in the policy itself, as CEL expressions (docs/expressions.md has the language).
 
-language.py    text to a checked program, with errors in words
+language.py    text to a checked program, with readable errors
 syntax.py      the program's tree, read from what the library serialises
 fields.py      what an expression may read, and its types
 reads.py       what an expression does read

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from berth.policy.expressions.fields import FIELDS, LONGEST_KEY, Kind
+from berth.policy.expressions.fields import FIELDS, LONGEST_KEY, FieldKind
 from berth.policy.expressions.syntax import Call, Comprehension, Constant, Expr, Ident, Literal, Select
 
 BASE: Final = 50  # one evaluation of the simplest expression
@@ -23,12 +23,12 @@ _MOST_DIGITS: Final = 1000  # of a formatted number
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ValueShape:
     """`count` characters, items or entries; 1 of a scalar."""
 
     count: int
-    item: Shape | None = None
-    key: Shape | None = None
+    item: ValueShape | None = None
+    key: ValueShape | None = None
 
     @property
     def weight(self) -> int:
@@ -37,55 +37,56 @@ class Shape:
         return self.count * max(1, inner)
 
 
-SCALAR: Final = Shape(1)
-_KEY: Final = Shape(LONGEST_KEY)
+SCALAR: Final = ValueShape(1)
+_KEY: Final = ValueShape(LONGEST_KEY)
 
 
-def shape_of_field(name: str, count: int) -> Shape:
+def shape_of_field(name: str, count: int) -> ValueShape:
     """Of a field with so many entries."""
     field = FIELDS[name]
-    text = Shape(field.longest)
+    text = ValueShape(field.longest)
     match field.kind:
-        case Kind.TEXT:
+        case FieldKind.TEXT:
             return text
-        case Kind.LIST:
-            return Shape(count, text)
-        case Kind.TEXTS:
-            return Shape(count, text, _KEY)
-        case Kind.AMOUNTS:
-            return Shape(count, SCALAR, _KEY)
-        case Kind.RECORDS:
-            return Shape(count, Shape(len(field.keys), text, SCALAR))
+        case FieldKind.LIST:
+            return ValueShape(count, text)
+        case FieldKind.TEXTS:
+            return ValueShape(count, text, _KEY)
+        case FieldKind.AMOUNTS:
+            return ValueShape(count, SCALAR, _KEY)
+        case FieldKind.RECORDS:
+            return ValueShape(count, ValueShape(len(field.keys), text, SCALAR))
         case _:
             return SCALAR
 
 
-def shape_of_value(value: Any) -> Shape:
+def shape_of_value(value: Any) -> ValueShape:
     """Of a parameter."""
     match value:
         case str():
-            return Shape(len(value))
+            return ValueShape(len(value))
         case Mapping():
-            return Shape(len(value), _joined(map(shape_of_value, value.values())), _joined(map(shape_of_value, value)))
+            keys, values = _joined(map(shape_of_value, value)), _joined(map(shape_of_value, value.values()))
+            return ValueShape(len(value), values, keys)
         case list() | tuple():
-            return Shape(len(value), _joined(map(shape_of_value, value)))
+            return ValueShape(len(value), _joined(map(shape_of_value, value)))
     return SCALAR
 
 
-def cost_of(root: Expr, shapes: Mapping[str, Shape]) -> int:
+def cost_of(root: Expr, shapes: Mapping[str, ValueShape]) -> int:
     """`shapes` are those of the fields that the expression reads."""
     given = sum(_entries(shape) + shape.weight // _COPIED_CHARS_PER_UNIT for shape in shapes.values())
     return BASE + 2 * given + _Estimate(shapes).of(root, {})[1]
 
 
 class _Estimate:
-    def __init__(self, fields: Mapping[str, Shape]) -> None:
+    def __init__(self, fields: Mapping[str, ValueShape]) -> None:
         self._fields = fields
 
-    def of(self, expr: Expr, scope: Mapping[str, Shape]) -> tuple[Shape, int]:
+    def of(self, expr: Expr, scope: Mapping[str, ValueShape]) -> tuple[ValueShape, int]:
         match expr:
             case Constant(value=value):
-                return Shape(len(value)) if isinstance(value, str) else SCALAR, 0
+                return ValueShape(len(value)) if isinstance(value, str) else SCALAR, 0
             case Ident(name=name):
                 return scope.get(name, SCALAR), 0
             case Select(operand=Ident(name=variable), field=field) if f"{variable}.{field}" in self._fields:
@@ -100,14 +101,14 @@ class _Estimate:
             case Comprehension():
                 return self._loop(expr, scope)
 
-    def _literal(self, expr: Literal, scope: Mapping[str, Shape]) -> tuple[Shape, int]:
+    def _literal(self, expr: Literal, scope: Mapping[str, ValueShape]) -> tuple[ValueShape, int]:
         made = [self.of(item, scope) for item in expr.items]
         shapes, cost = [shape for shape, _ in made], 1 + len(made) + sum(cost for _, cost in made)
         if expr.is_map:
-            return Shape(len(made) // 2, _joined(shapes[1::2]), _joined(shapes[::2])), cost
-        return Shape(len(made), _joined(shapes)), cost
+            return ValueShape(len(made) // 2, _joined(shapes[1::2]), _joined(shapes[::2])), cost
+        return ValueShape(len(made), _joined(shapes)), cost
 
-    def _loop(self, expr: Comprehension, scope: Mapping[str, Shape]) -> tuple[Shape, int]:
+    def _loop(self, expr: Comprehension, scope: Mapping[str, ValueShape]) -> tuple[ValueShape, int]:
         over, cost = self.of(expr.over, scope)
         total, start_cost = self.of(expr.start, scope)
         item = over.key or over.item or SCALAR
@@ -115,14 +116,14 @@ class _Estimate:
         if over.count and over.item is not None:
             once, _ = self.of(expr.step, inner)
             grown = total.count + over.count * max(0, once.count - total.count)
-            total = Shape(grown, once.item, once.key)
+            total = ValueShape(grown, once.item, once.key)
             inner[expr.total] = total
             each = 1 + self.of(expr.goes_on, inner)[1] + self.of(expr.step, inner)[1]
             cost += over.count * each
         result, result_cost = self.of(expr.result, inner)
         return result, cost + start_cost + result_cost + 2
 
-    def _call(self, expr: Call, scope: Mapping[str, Shape]) -> tuple[Shape, int]:
+    def _call(self, expr: Call, scope: Mapping[str, ValueShape]) -> tuple[ValueShape, int]:
         made = [self.of(arg, scope) for arg in expr.args]
         shapes, cost = [shape for shape, _ in made], 1 + sum(cost for _, cost in made)
         first, last = (shapes[0], shapes[-1]) if shapes else (SCALAR, SCALAR)
@@ -139,20 +140,20 @@ class _Estimate:
             case "_+_" if any(shape.item is not None for shape in shapes):
                 item, key = _joined(s.item for s in shapes if s.item), _joined(s.key for s in shapes if s.key)
                 count = sum(shape.count for shape in shapes)
-                return Shape(count, item, key), cost + count // _COPIED_ITEMS_PER_UNIT
+                return ValueShape(count, item, key), cost + count // _COPIED_ITEMS_PER_UNIT
             case "_+_":
-                return Shape(sum(shape.count for shape in shapes)), cost + weight // _COPIED_CHARS_PER_UNIT
+                return ValueShape(sum(shape.count for shape in shapes)), cost + weight // _COPIED_CHARS_PER_UNIT
             case "replace" if len(shapes) > 2:
                 count = (first.count + 1) * max(1, shapes[2].count)
-                return Shape(count), cost + read + count // _CHARS_PER_UNIT
+                return ValueShape(count), cost + read + count // _CHARS_PER_UNIT
             case "join":
                 count = first.count * ((first.item.count if first.item else 1) + last.count)
-                return Shape(count), cost + read + count // _CHARS_PER_UNIT
+                return ValueShape(count), cost + read + count // _CHARS_PER_UNIT
             case "format":
                 count = first.count + last.weight + _MOST_DIGITS * last.count
-                return Shape(count), cost + read + count // _CHARS_PER_UNIT
+                return ValueShape(count), cost + read + count // _CHARS_PER_UNIT
             case "split":
-                return Shape(first.count + 1, Shape(first.count)), cost + read + first.count
+                return ValueShape(first.count + 1, ValueShape(first.count)), cost + read + first.count
             case "matches":
                 return SCALAR, cost + read + _regex(expr.args[-1])
             case "@in":
@@ -163,10 +164,10 @@ class _Estimate:
             case "size" | "startsWith" | "endsWith" | "contains" | "_<_" | "_>_" | "_<=_" | "_>=_":
                 return SCALAR, cost + weight // _COPIED_CHARS_PER_UNIT
             case _:
-                return Shape(max((s.count for s in shapes), default=1) * 2, first.item, first.key), cost + read
+                return ValueShape(max((s.count for s in shapes), default=1) * 2, first.item, first.key), cost + read
 
 
-def _entries(shape: Shape) -> int:
+def _entries(shape: ValueShape) -> int:
     """The values in it, a text being one."""
     if shape.item is None:
         return 1
@@ -183,11 +184,11 @@ def _regex(pattern: Expr) -> int:
     return min(size, _REGEX)
 
 
-def _joined(shapes: Any) -> Shape | None:
+def _joined(shapes: Any) -> ValueShape | None:
     """A shape that holds any of these; None without any."""
     found = list(shapes)
     if not found:
         return None
     count = max(shape.count for shape in found)
     items, keys = [s.item for s in found if s.item], [s.key for s in found if s.key]
-    return Shape(count, _joined(items), _joined(keys))
+    return ValueShape(count, _joined(items), _joined(keys))

@@ -1,16 +1,16 @@
 """Answers of an expression for all nodes, evaluated once a distinct input.
 
-    reads of a node              evaluated                                       kept
+    reads of a node              evaluated                                       cached
     nothing                      once a pod's input
     labels, taints, conditions   once a group of nodes alike in them             until `static_version` moves
     resources                    once a node's group and amounts                 for rows whose pods did not change
 
-An answer is an int64: what the expression gave (true is 1), or -1 - n for the n-th of `failures`. What an input gave is
-remembered beyond that, so that only inputs that are new cost an evaluation.
+An answer is an int64: the result of the expression (true is 1), or -1 - n for the n-th of `failures`. Results are also
+cached by input, so that only new inputs cost an evaluation.
 
 Inputs beyond a budget are not evaluated but fail: the bound on the cost of each is added up in the order of the groups
-(or of the rows, where resources are read), which hangs on nothing but the nodes. So the answer for a node is the same
-whichever rows are asked about and whatever was asked before.
+(or of the rows, where resources are read), which depends only on the nodes. So the answer for a node is the same
+whichever rows are evaluated and whatever was evaluated before.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from berth.engine.nominated import Nominated
 from berth.engine.table import NodeTable
 from berth.engine.verdict import BoolColumn, Int64Column, Rows, row_count, row_numbers
 from berth.model import Pod
-from berth.policy.expressions.fields import FIELDS, LONGEST_ANNOTATION, Kind, pairs, read_pod, records
-from berth.policy.expressions.inputs import Groups, annotation_lengths, node_parts, reads_resources
-from berth.policy.expressions.language import MAX_COST, Failure, Program
+from berth.policy.expressions.fields import FIELDS, LONGEST_ANNOTATION, FieldKind, pairs, read_pod, records
+from berth.policy.expressions.inputs import NodeGroups, annotation_lengths, node_parts, reads_resources
+from berth.policy.expressions.language import MAX_COST, EvaluationFailed, Program
 from berth.policy.expressions.reads import PARAMETERS
 
 BUDGET: Final = 5_000_000
@@ -55,14 +55,14 @@ class Evaluation:
         self._program, self._highest = program, highest
         self._pod_fields = program.reads.of("pod")
         whole = program.reads.whole.intersection(self._pod_fields)
-        self._sized = sorted(f for f in whole if FIELDS[f].kind not in (Kind.TEXT, Kind.INTEGER))
+        self._sized = sorted(f for f in whole if FIELDS[f].kind not in (FieldKind.TEXT, FieldKind.INTEGER))
         self._has_sizes = not program.reads.whole <= {PARAMETERS}
         self._constant_for: Pod | None = None
         self._constant: dict[str, Any] = {}
         self._parts = node_parts(program.reads)
         self.by_row = reads_resources(program.reads)
         self.failures: list[str] = []
-        self._groups: Groups | None = None
+        self._groups: NodeGroups | None = None
         self._columns: OrderedDict[Hashable, tuple[Int64Column, int]] = OrderedDict()
         self._budgets: dict[Hashable, BoolColumn | None] = {}
         self._costs: dict[Hashable, int] = {}
@@ -85,7 +85,7 @@ class Evaluation:
         return said
 
     def answers_with(self, pod: Pod, table: NodeTable, nominated: Nominated) -> Int64Column:
-        """`answers` on the rows of nominated pods, with what these take in use there; nothing of it is kept by row."""
+        """Returns `answers` on the rows of nominated pods, with these counted as placed; not cached by row."""
         rows, used = nominated.rows, table.used
         raised = used.copy()
         for amount in self._grouped(table).amounts:
@@ -110,13 +110,13 @@ class Evaluation:
         return taken
 
     def take_kept_failures(self, pods: Iterable[Pod]) -> tuple[int, str]:
-        """The same of answers that are kept, and which nobody need have asked for again: those for these pods.
+        """Returns the same for the cached answers for these pods, which may not have been evaluated again.
 
-        Nothing is evaluated for it, but for a handful of nodes: what is not kept was asked for, and noted then.
+        Evaluates only a handful of nodes: an answer that is not cached was evaluated, and its failure counted then.
         """
         groups = self._groups
         if groups is None or not groups.is_of(groups.table):
-            return 0, ""  # the nodes are others: whoever decides next asks again
+            return 0, ""  # the nodes changed: the next decision evaluates again
         rows = groups.table.rows
         for key, pod in {self.pod_key(pod): pod for pod in pods}.items():
             said = self._kept(key, pod, groups, rows)
@@ -126,10 +126,10 @@ class Evaluation:
 
     # --- columns
 
-    def _grouped(self, table: NodeTable) -> Groups:
+    def _grouped(self, table: NodeTable) -> NodeGroups:
         groups = self._groups
         if groups is None or not groups.is_of(table):
-            before, groups = groups, Groups(table, self._parts, self._program.reads)
+            before, groups = groups, NodeGroups(table, self._parts, self._program.reads)
             if before is not None and before.resource_names != groups.resource_names:
                 self._remembered.clear()  # the amounts that inputs are remembered by are of other resources now
                 self._count = 0
@@ -138,7 +138,7 @@ class Evaluation:
             self._budgets.clear()
         return groups
 
-    def _by_group(self, pod: Pod, groups: Groups) -> Int64Column:
+    def _by_group(self, pod: Pod, groups: NodeGroups) -> Int64Column:
         """int64[groups + 1]: the last is that of rows without a node."""
         key = self.pod_key(pod)
         kept = self._columns.get(key)
@@ -151,8 +151,8 @@ class Evaluation:
             kept = self._keep(key, np.array([*said, 0], dtype=np.int64), 0)
         return kept[0]
 
-    def _by_row(self, pod: Pod, groups: Groups) -> Int64Column:
-        """int64[rows], brought up to date where pods or allocatable resources changed."""
+    def _by_row(self, pod: Pod, groups: NodeGroups) -> Int64Column:
+        """Returns int64[rows], recomputed where pods or allocatable resources changed."""
         key, table = self.pod_key(pod), groups.table
         kept = self._columns.get(key)
         changed = None if kept is None else table.changes_since(kept[1])
@@ -174,14 +174,14 @@ class Evaluation:
                 column[row] = self._of_row(pod, groups, row, key)
         return self._keep(key, column, table.mark)[0]
 
-    def _kept(self, key: Hashable, pod: Pod, groups: Groups, rows: Rows) -> Int64Column | None:
-        """The answers on these rows as they were last given; None where they are not kept."""
+    def _kept(self, key: Hashable, pod: Pod, groups: NodeGroups, rows: Rows) -> Int64Column | None:
+        """Returns the cached answers on these rows; None if there are none."""
         if self.by_row and row_count(rows) <= _FEW_ROWS:
             return self._of_each(pod, groups, rows)
         kept = self._columns.get(key)
         return None if kept is None else kept[0][rows if self.by_row else groups.of_row[rows]]
 
-    def _of_each(self, pod: Pod, groups: Groups, rows: Rows) -> Int64Column:
+    def _of_each(self, pod: Pod, groups: NodeGroups, rows: Rows) -> Int64Column:
         key = self.pod_key(pod)
         said = [self._of_row(pod, groups, row, key) for row in row_numbers(rows).tolist()]
         return np.array(said, dtype=np.int64)
@@ -195,7 +195,7 @@ class Evaluation:
 
     # --- single inputs
 
-    def _of_row(self, pod: Pod, groups: Groups, row: int, key: Hashable) -> int:
+    def _of_row(self, pod: Pod, groups: NodeGroups, row: int, key: Hashable) -> int:
         group = int(groups.of_row[row])
         if group < 0:
             return 0
@@ -206,14 +206,14 @@ class Evaluation:
     def _resolve(
         self,
         pod: Pod,
-        groups: Groups,
+        groups: NodeGroups,
         group: int,
         key: tuple[Any, ...],
         amounts: tuple[int, ...],
         seen: dict[Hashable, Any],
         allowed: bool,
     ) -> int:
-        """What was given for an input before (in `seen`, under its key), or else is given now."""
+        """Returns the cached answer for an input (in `seen`, by its key), or evaluates it."""
         if not allowed:
             return self._failure(OVER_BUDGET)
         said: int | None = seen.get(key)
@@ -225,7 +225,7 @@ class Evaluation:
         inner: dict[Hashable, Any] = self._remembered.setdefault(key, {}).setdefault(group_key, {})
         return inner
 
-    def _evaluate(self, pod: Pod, groups: Groups, group: int, amounts: tuple[int, ...]) -> int:
+    def _evaluate(self, pod: Pod, groups: NodeGroups, group: int, amounts: tuple[int, ...]) -> int:
         self._count += 1
         if self._count > _MOST_REMEMBERED:
             self._remembered.clear()
@@ -239,12 +239,12 @@ class Evaluation:
             return self._failure(f"an annotation that it reads has more than {LONGEST_ANNOTATION} characters")
         try:
             return min(max(self._program.evaluate(data), 0), self._highest)
-        except Failure as failure:
+        except EvaluationFailed as failure:
             return self._failure(str(failure))
 
     # --- cost
 
-    def _allowed(self, pod: Pod, groups: Groups) -> BoolColumn | None:
+    def _allowed(self, pod: Pod, groups: NodeGroups) -> BoolColumn | None:
         """bool[groups], or bool[rows] where resources are read: what is within the budget; None: all of it."""
         sizes = self._pod_sizes(pod)
         if sizes not in self._budgets:
@@ -257,7 +257,7 @@ class Evaluation:
             self._budgets[sizes] = None if total[-1] <= budget else total <= budget
         return self._budgets[sizes]
 
-    def _cost(self, groups: Groups, group: int, pod_sizes: Sizes) -> int:
+    def _cost(self, groups: NodeGroups, group: int, pod_sizes: Sizes) -> int:
         key = groups.sizes(group) + pod_sizes
         if key not in self._costs:
             self._costs[key] = self._program.cost(dict(key))
@@ -268,7 +268,7 @@ class Evaluation:
     def _pod_part(self, pod: Pod, field: str) -> Hashable:
         value, named = read_pod(pod, field), None
         match FIELDS[field].kind:
-            case Kind.TEXTS | Kind.AMOUNTS:
+            case FieldKind.TEXTS | FieldKind.AMOUNTS:
                 named = self._program.reads.named(field)
                 part: Hashable = pairs(value) if named is None else tuple(value.get(name) for name in named)
                 return part
@@ -286,15 +286,15 @@ class Evaluation:
 
     def _pod_field(self, pod: Pod, field: str) -> Any:
         value, kind, reads = read_pod(pod, field), FIELDS[field].kind, self._program.reads
-        if kind is Kind.RECORDS:
+        if kind is FieldKind.RECORDS:
             return records(value, FIELDS[field].keys)
         if not kind.has_keys:
-            return list(value) if kind is Kind.LIST else value
+            return list(value) if kind is FieldKind.LIST else value
         named = reads.named(field)
         if named is None:
             return dict(value)
         found = {name: value[name] for name in named if name in value}
-        if kind is Kind.AMOUNTS:
+        if kind is FieldKind.AMOUNTS:
             found |= {name: 0 for name in named if name not in value and (field, name) not in reads.asked}
         return found
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from berth.model import Pod
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     TEXT = "string"
     INTEGER = "int"
     FLAG = "bool"
@@ -30,7 +30,7 @@ class Kind(Enum):
 
     @property
     def has_keys(self) -> bool:
-        return self in (Kind.TEXTS, Kind.AMOUNTS)
+        return self in (FieldKind.TEXTS, FieldKind.AMOUNTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Field:
     `entries`: how many a map or list is taken to have before anything is known of it.
     """
 
-    kind: Kind
+    kind: FieldKind
     keys: tuple[str, ...] = ()
     longest: int = 63
     entries: int = 64
@@ -53,27 +53,27 @@ LONGEST_KEY: Final = 317
 LONGEST_ANNOTATION: Final = 4096
 
 FIELDS: Final[Mapping[str, Field]] = {
-    "node.name": Field(Kind.TEXT, longest=253),
-    "node.labels": Field(Kind.TEXTS),
-    "node.annotations": Field(Kind.TEXTS, longest=LONGEST_ANNOTATION),
-    "node.taints": Field(Kind.RECORDS, TAINT_KEYS, longest=LONGEST_KEY, entries=16),
-    "node.unschedulable": Field(Kind.FLAG),
-    "node.conditions": Field(Kind.TEXTS),
-    "node.allocatable": Field(Kind.AMOUNTS),
-    "node.used": Field(Kind.AMOUNTS),
-    "node.free": Field(Kind.AMOUNTS),
-    "pod.name": Field(Kind.TEXT, longest=253),
-    "pod.namespace": Field(Kind.TEXT),
-    "pod.labels": Field(Kind.TEXTS),
-    "pod.priority": Field(Kind.INTEGER),
-    "pod.schedulerName": Field(Kind.TEXT, longest=253),
-    "pod.requests": Field(Kind.AMOUNTS),
-    "pod.limits": Field(Kind.AMOUNTS, ("cpu", "memory")),
-    "pod.nodeSelector": Field(Kind.TEXTS),
-    "pod.tolerations": Field(Kind.RECORDS, TOLERATION_KEYS, longest=LONGEST_KEY, entries=16),
-    "pod.images": Field(Kind.LIST, longest=1024, entries=16),
-    "pod.controller": Field(Kind.TEXTS, CONTROLLER_KEYS, longest=253),
-    "policy.parameters": Field(Kind.ANYTHING, longest=LONGEST_ANNOTATION),
+    "node.name": Field(FieldKind.TEXT, longest=253),
+    "node.labels": Field(FieldKind.TEXTS),
+    "node.annotations": Field(FieldKind.TEXTS, longest=LONGEST_ANNOTATION),
+    "node.taints": Field(FieldKind.RECORDS, TAINT_KEYS, longest=LONGEST_KEY, entries=16),
+    "node.unschedulable": Field(FieldKind.FLAG),
+    "node.conditions": Field(FieldKind.TEXTS),
+    "node.allocatable": Field(FieldKind.AMOUNTS),
+    "node.used": Field(FieldKind.AMOUNTS),
+    "node.free": Field(FieldKind.AMOUNTS),
+    "pod.name": Field(FieldKind.TEXT, longest=253),
+    "pod.namespace": Field(FieldKind.TEXT),
+    "pod.labels": Field(FieldKind.TEXTS),
+    "pod.priority": Field(FieldKind.INTEGER),
+    "pod.schedulerName": Field(FieldKind.TEXT, longest=253),
+    "pod.requests": Field(FieldKind.AMOUNTS),
+    "pod.limits": Field(FieldKind.AMOUNTS, ("cpu", "memory")),
+    "pod.nodeSelector": Field(FieldKind.TEXTS),
+    "pod.tolerations": Field(FieldKind.RECORDS, TOLERATION_KEYS, longest=LONGEST_KEY, entries=16),
+    "pod.images": Field(FieldKind.LIST, longest=1024, entries=16),
+    "pod.controller": Field(FieldKind.TEXTS, CONTROLLER_KEYS, longest=253),
+    "policy.parameters": Field(FieldKind.ANYTHING, longest=LONGEST_ANNOTATION),
 }
 VARIABLES: Final = ("node", "pod", "policy")
 

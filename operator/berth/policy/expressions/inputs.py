@@ -18,8 +18,8 @@ from berth.engine.amounts import MOST
 from berth.engine.table import NodeTable
 from berth.engine.verdict import Int64Column, Rows, row_numbers
 from berth.model import Node
-from berth.policy.expressions.fields import ALLOCATABLE, FIELDS, RESOURCES, USED, Kind, pairs, records
-from berth.policy.expressions.reads import Reads
+from berth.policy.expressions.fields import ALLOCATABLE, FIELDS, RESOURCES, USED, FieldKind, pairs, records
+from berth.policy.expressions.reads import ExpressionReads
 
 ABSENT: Final = -(2**63)
 _FEW_COMBINATIONS: Final = 1 << 16
@@ -28,7 +28,7 @@ Numbered = tuple[Int64Column, Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class NodeField:
     """A field of a node that is not a resource, or one key of it."""
 
     field: str
@@ -50,7 +50,7 @@ class Part:
 
     def _read(self) -> Callable[[Node], Hashable | None]:
         attribute, key = self.field.partition(".")[2], self.key
-        if FIELDS[self.field].kind is Kind.TEXT:
+        if FIELDS[self.field].kind is FieldKind.TEXT:
             return lambda node: str(getattr(node, attribute))
         if key is None:
             return lambda node: pairs(getattr(node, attribute))
@@ -82,10 +82,10 @@ class Amount:
         return int(used if self.field == USED else allocatable - used)
 
 
-class Groups:
+class NodeGroups:
     """`of_row` is int64[rows], -1 where there is no node; `keys` are the values of the parts, one tuple a group."""
 
-    def __init__(self, table: NodeTable, parts: Sequence[Part], reads: Reads) -> None:
+    def __init__(self, table: NodeTable, parts: Sequence[NodeField], reads: ExpressionReads) -> None:
         self.table, self.version, self.capacity = table, table.static_version, table.capacity
         self.parts = parts
         self.amounts = tuple(_amounts(table, reads))
@@ -138,19 +138,19 @@ class Groups:
         return data
 
 
-def node_parts(reads: Reads) -> tuple[Part, ...]:
-    found: list[Part] = []
+def node_parts(reads: ExpressionReads) -> tuple[NodeField, ...]:
+    found: list[NodeField] = []
     for field in reads.of("node"):
         if field not in RESOURCES:
-            found += [Part(field, key) for key in reads.named(field) or (None,)]
+            found += [NodeField(field, key) for key in reads.named(field) or (None,)]
     return tuple(found)
 
 
-def reads_resources(reads: Reads) -> bool:
+def reads_resources(reads: ExpressionReads) -> bool:
     return not reads.fields.isdisjoint(RESOURCES)
 
 
-def _amounts(table: NodeTable, reads: Reads) -> list[Amount]:
+def _amounts(table: NodeTable, reads: ExpressionReads) -> list[Amount]:
     found: list[Amount] = []
     for field in RESOURCES:
         if field not in reads.fields:
@@ -191,15 +191,15 @@ def _numbered(codes: Int64Column, bound: int) -> tuple[Int64Column, Int64Column]
 
 def _as_cel(field: str, value: Any) -> Any:
     match FIELDS[field].kind:
-        case Kind.RECORDS:
+        case FieldKind.RECORDS:
             return records(value, FIELDS[field].keys)
-        case Kind.TEXTS:
+        case FieldKind.TEXTS:
             return dict(value)
     return value
 
 
-def _has_size(part: Part) -> bool:
-    return part.key is None and FIELDS[part.field].kind in (Kind.TEXTS, Kind.RECORDS)
+def _has_size(part: NodeField) -> bool:
+    return part.key is None and FIELDS[part.field].kind in (FieldKind.TEXTS, FieldKind.RECORDS)
 
 
 def annotation_lengths(data: Mapping[str, Any]) -> list[int]:

@@ -1,4 +1,4 @@
-"""From the text of an expression to a program: parsed, bounded, type-checked, with what is wrong in words.
+"""From the text of an expression to a program: parsed, bounded and type-checked, with readable errors.
 
 The variables are the fields of fields.py, each with its type. The libraries of CEL that are loaded are strings, math,
 optional values and cel.bind.
@@ -12,13 +12,10 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final, NoReturn
 
-from cel_expr_python import cel  # type: ignore[import-untyped]
-from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_strings  # type: ignore[import-untyped]
-
 from berth.engine.plugin import BadArgument
-from berth.policy.expressions.cost import Shape, cost_of, shape_of_field, shape_of_value
-from berth.policy.expressions.fields import FIELDS, Kind
-from berth.policy.expressions.reads import PARAMETERS, Complaint, Reads, find_reads
+from berth.policy.expressions.cost import ValueShape, cost_of, shape_of_field, shape_of_value
+from berth.policy.expressions.fields import FIELDS, FieldKind
+from berth.policy.expressions.reads import PARAMETERS, Complaint, ExpressionReads, find_reads
 from berth.policy.expressions.syntax import Call, Constant, Expr, Tree, children, read_tree
 
 MAX_LENGTH: Final = 2048
@@ -33,15 +30,15 @@ _TOO_DEEP: Final = (
 
 
 class BadExpression(BadArgument):
-    """What is wrong with an expression: everything that the step of checking which found it has found."""
+    """An invalid expression, with all problems of the first step of checking that finds any."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(dict.fromkeys(problems))
         super().__init__("expression", "; ".join(self.problems))
 
 
-class Failure(Exception):
-    """An evaluation that gave no answer; the text says why."""
+class EvaluationFailed(Exception):
+    """An evaluation without a result; the text says why."""
 
 
 class Program:
@@ -54,12 +51,12 @@ class Program:
         self._result = result
         self._tree = _parse(text)
         self._problems: list[str] = []
-        self.reads: Reads = find_reads(self._tree.root, self.parameters, self._complain)
+        self.reads: ExpressionReads = find_reads(self._tree.root, self.parameters, self._complain)
         self._check_patterns(self._tree.root)
         if self._problems:
             raise BadExpression(self._problems)
         self._compiled = _check(text)
-        self._wanted = cel.Type.BOOL if result is bool else cel.Type.INT
+        self._wanted = _types().BOOL if result is bool else _types().INT
         self._check_result()
         cost = self.cost({})
         if cost > MAX_COST:
@@ -70,7 +67,7 @@ class Program:
 
     def cost(self, sizes: Mapping[str, int]) -> int:
         """The most that one evaluation costs with so many entries in the fields that are read whole."""
-        shapes: dict[str, Shape] = {}
+        shapes: dict[str, ValueShape] = {}
         for name in self.reads.fields:
             if name == PARAMETERS:
                 shapes[name] = shape_of_value(self.parameters)
@@ -81,21 +78,21 @@ class Program:
         return cost_of(self._tree.root, shapes)
 
     def evaluate(self, data: Mapping[str, Any]) -> int:
-        """The answer for what it reads, by the fields' names. Raises Failure."""
+        """The answer for what it reads, by the fields' names. Raises EvaluationFailed."""
         try:
             answer = self._compiled.eval(data=data)
             value = answer.value()
         except Exception as error:  # the library raises what it cannot give as a value, in several types
-            raise Failure(_evaluation_error(str(error))) from None
+            raise EvaluationFailed(_evaluation_error(str(error))) from None
         if type(value) is self._result and answer.type() == self._wanted:
             return value
-        if answer.type() == cel.Type.ERROR:
-            raise Failure(_evaluation_error(str(value)))
-        raise Failure(f"it gave {_a(_type_name(answer.type()))}, not {_a(_type_name(self._wanted))}")
+        if answer.type() == _types().ERROR:
+            raise EvaluationFailed(_evaluation_error(str(value)))
+        raise EvaluationFailed(f"it gave {_a(_type_name(answer.type()))}, not {_a(_type_name(self._wanted))}")
 
     def _check_result(self) -> None:
         given = self._compiled.return_type()
-        if given not in (self._wanted, cel.Type.DYN):
+        if given not in (self._wanted, _types().DYN):
             wanted = "a predicate has to give a bool" if self._result is bool else "a priority has to give an int"
             _refuse(f"it gives {_a(_type_name(given))}; {wanted}")
 
@@ -104,7 +101,7 @@ class Program:
         match expr:
             case Call(function="matches", args=(*_, Constant(value=str() as pattern))):
                 answer = _pattern_check().eval(data={"node.name": "", "pod.name": pattern})
-                if answer.type() == cel.Type.ERROR:
+                if answer.type() == _types().ERROR:
                     with suppress(Complaint):
                         self._complain(expr.args[-1], _evaluation_error(str(answer.value())))
         for child in children(expr):
@@ -145,18 +142,28 @@ def _check(text: str) -> Any:
 
 
 @cache
+def _types() -> Any:
+    from cel_expr_python import cel  # type: ignore[import-untyped]  # loaded for the first expression: few policies have one
+
+    return cel.Type
+
+
+@cache
 def _environment() -> Any:
+    from cel_expr_python import cel
+    from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_strings  # type: ignore[import-untyped]
+
     types = cel.Type
     texts, amounts = types.Map(types.STRING, types.STRING), types.Map(types.STRING, types.INT)
     of_kind = {
-        Kind.TEXT: types.STRING,
-        Kind.INTEGER: types.INT,
-        Kind.FLAG: types.BOOL,
-        Kind.LIST: types.List(types.STRING),
-        Kind.TEXTS: texts,
-        Kind.AMOUNTS: amounts,
-        Kind.RECORDS: types.List(texts),
-        Kind.ANYTHING: types.Map(types.STRING, types.DYN),
+        FieldKind.TEXT: types.STRING,
+        FieldKind.INTEGER: types.INT,
+        FieldKind.FLAG: types.BOOL,
+        FieldKind.LIST: types.List(types.STRING),
+        FieldKind.TEXTS: texts,
+        FieldKind.AMOUNTS: amounts,
+        FieldKind.RECORDS: types.List(texts),
+        FieldKind.ANYTHING: types.Map(types.STRING, types.DYN),
     }
     return cel.NewEnv(
         variables={name: of_kind[field.kind] for name, field in FIELDS.items()},

@@ -1,11 +1,11 @@
 """Expressions as plugins: a predicate that refuses nodes with its own message, a priority that gives points.
 
-filter: false refuses a node; so does an evaluation that fails, with the error after the message. What pods that leave
-cannot change is beyond help; an expression that reads what is used or free may be helped by preemption.
+filter: false refuses a node; so does an evaluation that fails, with the error after the message. The refusal is
+unresolvable, except for an expression that reads what is used or free: preemption may help there.
 score: the integer, cut to 0..100, or with `normalize` the highest as 100 and the others as their share of it. Below
 zero, and an evaluation that fails, is 0.
 
-Answers hang on what the expression reads of the pod and of nodes (reads.py), and are kept accordingly.
+Answers depend on what the expression reads of the pod and of nodes (reads.py), and are cached accordingly.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def make_priority(entry: Priority, parameters: Mapping[str, Any]) -> Plugin:
 
 
 class Expression(Plugin):
-    """What predicates and priorities share: what their answers hang on.
+    """What predicates and priorities share: what their answers depend on.
 
-    A pod that one refuses is woken by anything: besides what it reads, its budget is shared by all nodes, so that one
-    which leaves may be what lets another be judged.
+    Every event may help a pod that an expression refused. All nodes share its budget, so a deleted node may let another
+    one be evaluated.
     """
 
     highest: int
@@ -63,7 +63,7 @@ class Expression(Plugin):
         self._beyond = sorted(BEYOND_SIGNATURE & program.reads.fields)
 
     def static_key(self, pod: Pod) -> Hashable | None:
-        """None where pods of one signature may get different answers: these go by the basis."""
+        """Returns None if pods of one signature may get different answers: these depend on the basis."""
         return None if self._evaluation.by_row or self._beyond else self._evaluation.pod_key(pod)
 
     def basis(self, query: Query, state: State) -> Hashable | None:
@@ -77,7 +77,7 @@ class Expression(Plugin):
         return self._evaluation.take_failures()
 
     def take_kept_failures(self, pods: Iterable[Pod]) -> tuple[int, str]:
-        """On how many nodes answers that are kept fail for these pods, and what is wrong on one of them."""
+        """Returns on how many nodes cached answers are failures for these pods, and the message of one."""
         return self._evaluation.take_kept_failures(pods)
 
 

@@ -1,8 +1,8 @@
 """What an expression reads of a node, a pod and the policy's parameters, found in its tree.
 
 A key of a map that is written out (`node.labels['zone']`, `node.labels.zone`, has(), `in`, `[?'zone']`), or is itself a
-parameter of the policy, is read alone; used in any other way the map is read whole. So whatever is not found here is
-never given to the expression, and two nodes alike in what is found here are alike to it.
+parameter of the policy, is read alone; used in any other way the entire map is read. Nothing else is given to the
+expression, so two nodes that are equal in all that is found here get the same answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final, NoReturn
 
-from berth.policy.expressions.fields import FIELDS, VARIABLES, Kind
+from berth.policy.expressions.fields import FIELDS, VARIABLES, FieldKind
 from berth.policy.expressions.syntax import Call, Comprehension, Constant, Expr, Ident, Select, children
 
 PARAMETERS: Final = "policy.parameters"
@@ -21,15 +21,15 @@ _LOOK_UPS: Final = ("_[_]", "_[?_]", "_?._")
 
 
 class Complaint(Exception):
-    """A part of an expression is wrong, and it has been said how; the other parts can still be looked at."""
+    """A part of an expression is invalid, and the problem has been noted; the other parts can still be checked."""
 
 
 Complain = Callable[[Expr, str], NoReturn]
-"""Takes down what is wrong with a node of the tree, and raises Complaint."""
+"""Notes a problem of a node of the tree, and raises Complaint."""
 
 
 @dataclass(slots=True)
-class Reads:
+class ExpressionReads:
     """`whole` are fields read as they are, `keys` those of the others; `asked` (field, key) may not be there."""
 
     whole: set[str] = field(default_factory=set)
@@ -49,7 +49,7 @@ class Reads:
         return None if name in self.whole else tuple(sorted(self.keys[name]))
 
 
-def find_reads(root: Expr, parameters: Mapping[str, Any], complain: Complain) -> Reads:
+def find_reads(root: Expr, parameters: Mapping[str, Any], complain: Complain) -> ExpressionReads:
     """What it reads; not all of it where `complain` was called, of each operand that is wrong once."""
     return _Finder(parameters, complain).find(root)
 
@@ -57,9 +57,9 @@ def find_reads(root: Expr, parameters: Mapping[str, Any], complain: Complain) ->
 class _Finder:
     def __init__(self, parameters: Mapping[str, Any], complain: Complain) -> None:
         self._parameters, self._complain = parameters, complain
-        self._reads = Reads()
+        self._reads = ExpressionReads()
 
-    def find(self, root: Expr) -> Reads:
+    def find(self, root: Expr) -> ExpressionReads:
         with suppress(Complaint):
             self._walk(root, {})
         for name in self._reads.whole:
@@ -119,7 +119,7 @@ class _Finder:
         self._walk(expr.start, scope)
         over, bound = self._field(expr.over), self._record(expr.start, scope)
         inner = {name: of for name, of in scope.items() if name not in (expr.variable, expr.total)}
-        if over is not None and FIELDS[over].kind is Kind.RECORDS:
+        if over is not None and FIELDS[over].kind is FieldKind.RECORDS:
             inner[expr.variable] = over
         if bound is not None:
             inner[expr.total] = bound
@@ -143,7 +143,7 @@ class _Finder:
                 return scope.get(name)
             case Call(function="_[_]", args=(target, _)):
                 of = self._field(target)
-                return of if of is not None and FIELDS[of].kind is Kind.RECORDS else None
+                return of if of is not None and FIELDS[of].kind is FieldKind.RECORDS else None
         return None
 
     def _check_record(self, expr: Select, scope: Mapping[str, str]) -> None:

@@ -13,11 +13,12 @@ from berth.engine.preemption import Preemption
 from berth.engine.registry import UnknownPlugin, make_plugin
 from berth.engine.strategies import TYPES
 from berth.policy.defaults import KUBERNETES_VERSION, POINTS
-from berth.policy.entries import WEIGHT_MAX, Point
+from berth.policy.entries import Point
+from berth.policy.fields.entry_fields import WEIGHT_MAX
+from berth.policy.fields.setting_fields import LONGEST_SECONDS
 from berth.policy.importing.expansion import ALL, EXTENSION_POINTS, MULTI, Enabled, Expansion, PluginSet
 from berth.policy.reading import refuse_unknown
 from berth.policy.refusals import find_refusals
-from berth.policy.settings import LONGEST_SECONDS
 from berth.policy.wording import show
 
 Severity = Literal["error", "warning"]
@@ -32,7 +33,7 @@ PLUGIN_FIELDS, CONFIG_FIELDS = ("name", "weight"), ("name", "args")
 PREEMPTION = "DefaultPreemption"
 BIND_TIMEOUT = "bindTimeoutSeconds"
 _DEFAULT_RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
-# Plugins that take arguments, and what each argument is when it is not given: saying that is saying nothing.
+# Plugins that take arguments, and the default of each argument: a default is not written into the policy.
 DEFAULT_ARGS: Mapping[str, Mapping[str, object]] = {
     PREEMPTION: {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 100},
     "DynamicResources": {"filterTimeout": "10s", "bindingTimeout": "10m0s"},
@@ -51,7 +52,7 @@ DEFAULT_ARGS: Mapping[str, Mapping[str, object]] = {
 
 @dataclass(frozen=True, slots=True)
 class ImportProblem:
-    """Something of a configuration that the manifests do not say."""
+    """A part of a configuration that the manifests do not carry over."""
 
     field: str
     message: str
@@ -78,7 +79,7 @@ class Notes:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ImportedProfile:
     body: Mapping[str, object]
     where: str
     retired_allowed: bool
@@ -88,7 +89,7 @@ class Profile:
 # --- plugins
 
 
-def read_plugin_sets(profile: Profile) -> dict[str, PluginSet]:
+def read_plugin_sets(profile: ImportedProfile) -> dict[str, PluginSet]:
     where = f"{profile.where}.plugins"
     plugins = read_mapping(profile.body.get("plugins") or {}, where, profile.notes)
     sets = {}
@@ -100,7 +101,7 @@ def read_plugin_sets(profile: Profile) -> dict[str, PluginSet]:
     return sets
 
 
-def _read_plugin_set(profile: Profile, point: str, body: Mapping[str, object]) -> PluginSet:
+def _read_plugin_set(profile: ImportedProfile, point: str, body: Mapping[str, object]) -> PluginSet:
     where, notes = f"{profile.where}.plugins.{point}", profile.notes
     for key in body:
         if key not in ("enabled", "disabled"):
@@ -124,7 +125,7 @@ def _read_plugin_set(profile: Profile, point: str, body: Mapping[str, object]) -
     return PluginSet(tuple(enabled.values()), disabled)
 
 
-def _read_enabled(profile: Profile, point: str, origin: str, item: object) -> Enabled | None:
+def _read_enabled(profile: ImportedProfile, point: str, origin: str, item: object) -> Enabled | None:
     name, notes = _plugin_name(item, origin, PLUGIN_FIELDS, profile.notes), profile.notes
     if name is None:
         return None
@@ -170,7 +171,7 @@ def _read_weight(item: object, origin: str, notes: Notes) -> int:
 # --- arguments
 
 
-def read_plugin_config(profile: Profile, expansion: Expansion) -> dict[str, Mapping[str, object]]:
+def read_plugin_config(profile: ImportedProfile, expansion: Expansion) -> dict[str, Mapping[str, object]]:
     """Plugin -> the arguments that differ from its defaults, for plugins that filter, score or preempt."""
     found: dict[str, Mapping[str, object]] = {}
     seen: dict[str, str] = {}
@@ -188,7 +189,7 @@ def read_plugin_config(profile: Profile, expansion: Expansion) -> dict[str, Mapp
     return found
 
 
-def _read_args(profile: Profile, name: str, origin: str, value: object) -> Mapping[str, object]:
+def _read_args(profile: ImportedProfile, name: str, origin: str, value: object) -> Mapping[str, object]:
     where, notes = f"{origin}.args", profile.notes
     if name in RETIRED_PLUGINS and profile.retired_allowed:
         return {}
@@ -224,7 +225,9 @@ def _is_default(name: str, key: str, value: object) -> bool:
     return key in defaults and asks_nothing(value, (defaults[key],))
 
 
-def _accept_args(profile: Profile, name: str, origin: str, args: Mapping[str, object], expansion: Expansion) -> bool:
+def _accept_args(
+    profile: ImportedProfile, name: str, origin: str, args: Mapping[str, object], expansion: Expansion
+) -> bool:
     """Lets the plugin look at them wherever it is used; a plugin that is nowhere used has none."""
     points: list[Point] = [point for point in _POLICY_POINTS if expansion.runs(name, point)]
     makers: list[Callable[[Mapping[str, object]], object]] = [partial(_make, name, point) for point in points]

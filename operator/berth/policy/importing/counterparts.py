@@ -1,14 +1,14 @@
-"""What a profile of kube-scheduler says that a SchedulingPolicy cannot: a warning for each, that names the field.
+"""What a profile of kube-scheduler may say and a SchedulingPolicy cannot: a warning for each, with the field.
 
 In a policy a plugin filters or not, and scores or not; what prepares its filter (preFilter) and what follows from it
-(reserve, preBind) comes with it. A profile may take these apart. It may also switch off what Berth always does. None of
-this can be written down, so it is told.
+(reserve, preBind) comes with it. A profile may separate these, or switch off what Berth always does. A policy has no
+field for that, so the import warns.
 """
 
 from collections.abc import Mapping
 
 from berth.policy.defaults import POINTS
-from berth.policy.importing.configuration import Profile
+from berth.policy.importing.configuration import ImportedProfile
 from berth.policy.importing.expansion import ALL, EXTENSION_POINTS, MULTI, Expansion, PluginSet
 
 # What a plugin does at these points goes with its filter or its score, and cannot be had without; but for what these
@@ -21,7 +21,7 @@ _ALWAYS = {
 }
 
 
-def check_counterparts(profile: Profile, sets: Mapping[str, PluginSet], expansion: Expansion) -> None:
+def check_counterparts(profile: ImportedProfile, sets: Mapping[str, PluginSet], expansion: Expansion) -> None:
     _check_required(profile, expansion)
     for name, points in POINTS.items():
         for point in EXTENSION_POINTS:  # in a fixed order, so that the same configuration reads the same every time
@@ -29,7 +29,7 @@ def check_counterparts(profile: Profile, sets: Mapping[str, PluginSet], expansio
                 _check_point(profile, sets, expansion, name, point)
 
 
-def _check_required(profile: Profile, expansion: Expansion) -> None:
+def _check_required(profile: ImportedProfile, expansion: Expansion) -> None:
     where = f"{profile.where}.plugins"
     if len(expansion.plugins["queueSort"]) != 1:
         profile.notes.error(f"{where}.queueSort", "kube-scheduler needs exactly one plugin here: PrioritySort")
@@ -37,7 +37,9 @@ def _check_required(profile: Profile, expansion: Expansion) -> None:
         profile.notes.error(f"{where}.bind", "kube-scheduler needs a plugin here: DefaultBinder")
 
 
-def _check_point(profile: Profile, sets: Mapping[str, PluginSet], expansion: Expansion, name: str, point: str) -> None:
+def _check_point(
+    profile: ImportedProfile, sets: Mapping[str, PluginSet], expansion: Expansion, name: str, point: str
+) -> None:
     runs = expansion.runs(name, point)
     if point in _WITH_FILTER or (name, point) == ("DynamicResources", "preEnqueue"):
         _check_companion(profile, sets, expansion, name, point, "filter")
@@ -56,7 +58,7 @@ def _check_point(profile: Profile, sets: Mapping[str, PluginSet], expansion: Exp
 
 
 def _check_companion(
-    profile: Profile, sets: Mapping[str, PluginSet], expansion: Expansion, name: str, point: str, main: str
+    profile: ImportedProfile, sets: Mapping[str, PluginSet], expansion: Expansion, name: str, point: str, main: str
 ) -> None:
     """A plugin's filter or score and what prepares it come together in a policy."""
     if expansion.runs(name, main) and not expansion.runs(name, point):
@@ -69,12 +71,14 @@ def _check_companion(
         profile.notes.warn(where, f"{name} would still run at {point}, which has no counterpart: {left}")
 
 
-def _warn_disabled(profile: Profile, sets: Mapping[str, PluginSet], name: str, point: str, instead: str) -> None:
+def _warn_disabled(
+    profile: ImportedProfile, sets: Mapping[str, PluginSet], name: str, point: str, instead: str
+) -> None:
     where = _disabled_at(profile, sets, name, point)
     profile.notes.warn(where, f"switching {name} off at {point} has no counterpart: {instead}")
 
 
-def _disabled_at(profile: Profile, sets: Mapping[str, PluginSet], name: str, point: str) -> str:
+def _disabled_at(profile: ImportedProfile, sets: Mapping[str, PluginSet], name: str, point: str) -> str:
     """The field that switches the plugin off at the point."""
     for place in (point, MULTI):
         disabled = sets[place].disabled if place in sets else {}

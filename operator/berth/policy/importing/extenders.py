@@ -12,7 +12,8 @@ import base64
 import re
 from collections.abc import Mapping
 
-from berth.policy.extenders import TIMEOUT_MAX_SECONDS, VERBS, read_extenders
+from berth.policy.extenders import VERBS, read_extenders
+from berth.policy.fields.extender_fields import TIMEOUT_MAX_SECONDS
 from berth.policy.importing.configuration import Notes, asks_nothing, read_items, read_mapping
 from berth.policy.wording import show
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from berth.policy.importing.configuration import ImportProblem
-from berth.policy.importing.sources import Source
+from berth.policy.importing.sources import ConfigurationSource
 from berth.policy.importing.translating import DEFAULT_SCHEDULER_NAME, Manifest
 
 WIDTH = 120
@@ -30,7 +30,7 @@ _BLOCK = re.compile(r"(?:-----[A-Z ]+-----\n|[A-Za-z0-9+/=]+\n)+")  # PEM, on th
 _SHARED_NAME = "Pods that name no scheduler have this name: it must not be kube-scheduler's at the same time."
 
 
-def write_source(source: Source) -> str:
+def write_source(source: ConfigurationSource) -> str:
     """The policies of one configuration, `---` between them; what they do not say is a comment where it would be."""
     manifests, problems = source.imported
     comments: list[dict[str, list[str]]] = [{} for _ in manifests]

@@ -15,7 +15,8 @@ from berth.engine.legacy.aliases import ALIASES
 from berth.engine.plugin import BadArgument
 from berth.engine.registry import PLUGINS, make_plugin
 from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES
-from berth.policy.entries import LIST_OF, WEIGHT_MAX, Point
+from berth.policy.entries import LIST_OF, Point
+from berth.policy.fields.entry_fields import WEIGHT_MAX
 from berth.policy.importing.configuration import GROUP, Notes, asks_nothing, read_items, read_mapping
 from berth.policy.importing.extenders import import_extenders
 from berth.policy.records import Predicate, Priority

@@ -11,8 +11,8 @@ from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES, PREDIC
 from berth.policy.importing.configuration import (
     BIND_TIMEOUT,
     PREEMPTION,
+    ImportedProfile,
     Notes,
-    Profile,
     read_plugin_config,
     read_plugin_sets,
 )
@@ -26,7 +26,7 @@ Manifest = dict[str, object]
 _FIELDS = ("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig")
 
 
-def import_profile(profile: Profile, shared: Mapping[str, object]) -> Manifest:
+def import_profile(profile: ImportedProfile, shared: Mapping[str, object]) -> Manifest:
     """The spec, but for its schedulerName; `shared` is what the configuration says for all profiles."""
     for key in profile.body:
         if key not in _FIELDS:

@@ -1,8 +1,8 @@
 """What configurations are imported from: the text of a file, a ConfigMap around one, the name of a provider.
 
 A text is JSON or YAML, one document or several. A document is a configuration, a ConfigMap with one in its data, or a
-list of such objects as `kubectl get` prints it. What comes out is one `Source` for each configuration, with a name that
-leads back to it; what is no configuration at all is a problem of its source. Nothing raises.
+list of such objects as `kubectl get` prints it. The result is one `ConfigurationSource` for each configuration, with a
+name that leads back to it; any other document is a problem of its source. Nothing raises.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -41,34 +41,36 @@ _OLDEST_READ = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ConfigurationSource:
     """One configuration: where it is, and what the import made of it."""
 
     name: str
     imported: Imported
 
 
-def import_text(text: str, name: str, key: str | None = None) -> list[Source]:
+def import_text(text: str, name: str, key: str | None = None) -> list[ConfigurationSource]:
     """Every configuration in the text; `key`: of ConfigMaps, that of the data which holds it."""
     return _import_each(text, name, lambda document: import_document(document, name, key))
 
 
-def import_document(document: object, name: str, key: str | None = None) -> list[Source]:
+def import_document(document: object, name: str, key: str | None = None) -> list[ConfigurationSource]:
     """The configuration that the document is or, as a ConfigMap, holds."""
     if isinstance(document, Mapping) and document.get("kind") == "ConfigMap":
         return _import_config_map(document, name, key)
     return [_import_one(document, name)]
 
 
-def _import_one(document: object, name: str) -> Source:
+def _import_one(document: object, name: str) -> ConfigurationSource:
     if not isinstance(document, Mapping):
         return bad_source(name, "is not an object: a configuration begins with apiVersion and kind")
     if document.get("apiVersion") in OLDEST_VERSIONS and "algorithmSource" in document:
-        return Source(name, _import_algorithm_source(document))
-    return Source(name, import_configuration(document))
+        return ConfigurationSource(name, _import_algorithm_source(document))
+    return ConfigurationSource(name, import_configuration(document))
 
 
-def _import_each(text: str, name: str, import_one: Callable[[object], list[Source]]) -> list[Source]:
+def _import_each(
+    text: str, name: str, import_one: Callable[[object], list[ConfigurationSource]]
+) -> list[ConfigurationSource]:
     try:
         documents = [item for document in read_documents(text) for item in unwrapped(document, LISTS)]
     except BadDocument as error:
@@ -100,7 +102,7 @@ def import_provider(provider: str, oldest: Mapping[str, object] = MappingProxyTy
 # --- ConfigMaps and the configurations of v1alpha1
 
 
-def _import_config_map(body: Mapping[str, object], name: str, key: str | None) -> list[Source]:
+def _import_config_map(body: Mapping[str, object], name: str, key: str | None) -> list[ConfigurationSource]:
     name = f"{name}: {_config_map_name(body)}"
     data = body.get("data")
     if not isinstance(data, Mapping) or not data:
@@ -125,7 +127,7 @@ def _config_map_name(body: Mapping[str, object]) -> str:
 
 
 def _import_algorithm_source(body: Mapping[str, object]) -> Imported:
-    """v1alpha1 named a provider, or a Policy that is elsewhere; what else it says is told and left."""
+    """v1alpha1 names a provider, or a Policy that is elsewhere; the import warns about all other fields."""
     algorithm = body["algorithmSource"]
     provider = algorithm.get("provider") if isinstance(algorithm, Mapping) else None
     problems = list(_check_oldest(body))
@@ -153,15 +155,15 @@ def _check_oldest(body: Mapping[str, object]) -> Iterator[ImportProblem]:
             yield ImportProblem(str(field), "of v1alpha1 is not carried over", "warning")
 
 
-def bad_source(name: str, message: str, field: str = "") -> Source:
+def bad_source(name: str, message: str, field: str = "") -> ConfigurationSource:
     """A source that is no configuration."""
-    return Source(name, Imported([], (ImportProblem(field, message, "error"),)))
+    return ConfigurationSource(name, Imported([], (ImportProblem(field, message, "error"),)))
 
 
 # --- all of them together
 
 
-def settle(sources: Iterable[Source]) -> list[Source]:
+def settle(sources: Iterable[ConfigurationSource]) -> list[ConfigurationSource]:
     """The same, with names of policies that no two share, and with every error that `berth policy lint` would find."""
     names: set[str] = set()
     schedulers: set[object] = set()
@@ -173,7 +175,7 @@ def settle(sources: Iterable[Source]) -> list[Source]:
         if not source.imported.errors:
             problems += [problem for manifest in manifests for problem in _lint(manifest)]
         schedulers.update(served)
-        settled.append(Source(source.name, Imported(manifests, tuple(problems))))
+        settled.append(ConfigurationSource(source.name, Imported(manifests, tuple(problems))))
     return settled
 
 

@@ -3,9 +3,9 @@
 Each profile is read by itself (`profiles`). What a configuration says for all its profiles (extenders,
 backoff) is in each of the manifests. Policy files go through `old_policies`.
 
-Nothing is dropped in silence. What has no counterpart in a policy becomes an `ImportProblem` that names the field, a
-warning: the manifests are what can be said. A configuration that is wrong in itself gives errors; then the manifests
-are for reading, not for applying. No exception is raised for anything that a configuration contains.
+Nothing is dropped silently. A setting without a counterpart in a policy becomes an `ImportProblem` that names the
+field, a warning. An invalid configuration gives errors; then the manifests are for reading, not for applying. No
+content of a configuration raises an exception.
 
 What kube-scheduler does by default is not a problem even where Berth does it elsewhere or otherwise (SchedulingGates, a
 queue sorted by priority, how many nodes are looked at): docs/policies.md has the list.
@@ -15,11 +15,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from berth.policy.fields.spec_fields import KIND, SCHEDULER_NAME_MAX_LENGTH
 from berth.policy.importing.configuration import (
     VERSIONS,
+    ImportedProfile,
     ImportProblem,
     Notes,
-    Profile,
     asks_nothing,
     cut_seconds,
     read_items,
@@ -29,9 +30,9 @@ from berth.policy.importing.extenders import import_extenders
 from berth.policy.importing.old_policies import VERSIONS as OLD_VERSIONS
 from berth.policy.importing.old_policies import import_old_policy
 from berth.policy.importing.profiles import import_profile, read_share
-from berth.policy.records import Pace
-from berth.policy.schema import API_VERSION, KIND, SCHEDULER_NAME_MAX_LENGTH, SPEC_FIELDS
-from berth.policy.settings import read_pace
+from berth.policy.records import BackoffSettings
+from berth.policy.schema import API_VERSION, SPEC_FIELDS
+from berth.policy.settings import read_backoff
 from berth.policy.wording import show
 
 __all__ = ["ImportProblem", "Imported", "import_configuration"]
@@ -74,7 +75,7 @@ def import_configuration(configuration: Mapping[str, object]) -> Imported:
     retired_allowed = configuration["apiVersion"] != VERSIONS[0]
     shared = _import_shared(configuration, notes)
     manifests = [
-        _manifest(name, import_profile(Profile(body, f"profiles[{index}]", retired_allowed, notes), shared))
+        _manifest(name, import_profile(ImportedProfile(body, f"profiles[{index}]", retired_allowed, notes), shared))
         for index, (body, name) in enumerate(_profiles(configuration, notes))
     ]
     _give_names(manifests)
@@ -124,7 +125,7 @@ def _import_shared(configuration: Mapping[str, object], notes: Notes) -> Manifes
     if backoff := _import_backoff(configuration, notes):
         spec["backoff"] = backoff
     share = read_share(configuration, "", notes)
-    if share:  # 0, fewer the larger the cluster, is what kube-scheduler does untold; Berth looks at every node
+    if share:  # 0, fewer the larger the cluster, is kube-scheduler's default; Berth looks at every node
         spec["percentageOfNodesToScore"] = share
     return spec
 
@@ -138,7 +139,7 @@ def _import_backoff(configuration: Mapping[str, object], notes: Notes) -> Manife
         elif seconds not in (None, default):
             given[name] = cut_seconds(seconds, field, notes)
     fields = {f"spec.backoff.{name}": field for field, (name, _) in _BACKOFF.items()}
-    read_pace({"backoff": given}, Pace(), lambda where, message: notes.error(fields[where], message))
+    read_backoff({"backoff": given}, BackoffSettings(), lambda where, message: notes.error(fields[where], message))
     return given
 
 

@@ -1,11 +1,11 @@
 """Which of the policies with one schedulerName decides for a pod.
 
-Those whose namespaceSelector matches the labels of the pod's namespace and whose podSelector matches the pod's; a
-selector that is not given matches. Of these the first by rank: more of the two selectors before fewer, then more
-requirements (of both selectors together) before fewer, then by name.
+A policy matches if its namespaceSelector matches the labels of the pod's namespace and its podSelector those of the
+pod; a missing selector matches. Of the policies that match, the first by rank decides: more of the two selectors before
+fewer, then more requirements (of both selectors together) before fewer, then by name.
 
-A `Desk` is made once a change and then asked for every pod: policies are found by a label that they ask for, so that
-hundreds of policies, one a team, cost a pod no more than its own few labels.
+A `PolicySelector` is built once for each change and used for every pod. It finds policies through an index by label:
+with hundreds of policies, one for each team, a pod pays only for its own few labels.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ Rank = tuple[int, int]
 
 
 def rank_of(policy: Policy) -> Rank:
-    """The lower comes first; policies of equal rank go by name."""
+    """Returns the rank: the lower comes first; policies of equal rank are ordered by name."""
     selectors = selectors_of(policy)
     return -len(selectors), -sum(len(selector.requirements) for selector in selectors)
 
@@ -29,15 +29,15 @@ def selectors_of(policy: Policy) -> list[LabelSelector]:
 
 
 def selects(policy: Policy, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
-    """Whether the policy's selectors match; schedulerName is not looked at."""
+    """Whether the policy's selectors match; schedulerName is not compared."""
     of_namespace, of_pod = policy.namespace_selector, policy.pod_selector
     return (of_namespace is None or of_namespace.matches(namespace_labels)) and (
         of_pod is None or of_pod.matches(pod.labels)
     )
 
 
-class Desk:
-    """The policies of one schedulerName, in the order in which they are preferred."""
+class PolicySelector:
+    """The policies of one schedulerName, by rank."""
 
     def __init__(self, policies: Iterable[ActivePolicy]) -> None:
         self.policies = sorted(policies, key=lambda active: (*rank_of(active.policy), active.policy.name))
@@ -52,7 +52,7 @@ class Desk:
         self._is_plain = not (self._by_namespace or self._by_pod)
 
     def choose(self, pod: Pod, namespace_labels: Mapping[str, str]) -> ActivePolicy | None:
-        """The policy that decides for the pod, or None where none selects it."""
+        """Returns the policy that decides for the pod, or None if none selects it."""
         if self._is_plain:
             return self.always
         place = min(self._matching(pod, namespace_labels), default=None)

@@ -1,24 +1,24 @@
-"""Which policies get into each other's way.
+"""Which policies conflict with each other.
 
-Two policies with the same schedulerName are *rivals* where they have the same rank and some pod could match both: then
-the first by name decides, and both say so. A policy is *superseded* where another one comes before it and matches every
-pod that it matches: it never decides.
+Two policies with the same schedulerName are *rivals* if they have the same rank and some pod could match both: the
+first by name decides, and both statuses say so. A policy is *superseded* if another one comes before it and matches
+every pod that it matches: it never decides.
 
-Whether some pod could match both is told exactly, from the requirements on each key: labels are free to have any value.
-Each change is compared with the other policies of its schedulerName once, and what was found is kept.
+Whether some pod could match both follows exactly from the requirements on each key, because a label may have any value.
+A changed policy is compared once with the others of its schedulerName, and the result is stored.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from berth.model import LabelSelector, Requirement
-from berth.policy.choice import Rank, rank_of
 from berth.policy.records import Policy
+from berth.policy.selection import Rank, rank_of
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What selectors leave of the values of one label; `among` None: any."""
+    """The values of one label that selectors allow; `among` None: any."""
 
     required: bool = False
     absent: bool = False
@@ -98,7 +98,7 @@ def _of(selector: LabelSelector | None, of_namespace: bool) -> Iterator[tuple[bo
 
 
 def may_meet(one: Policy, other: Policy) -> bool:
-    """Whether some pod could match the selectors of both."""
+    """Whether some pod could match the selectors of both policies."""
     return _Claim.of(one).may_meet(_Claim.of(other))
 
 
@@ -110,18 +110,18 @@ class _Entry:
     covered_by: set[str] = field(default_factory=set)  # of the policies that come before it
 
 
-class Contest:
-    """The policies that claim pods, and what each means for the others."""
+class Conflicts:
+    """The policies that claim pods, and the conflicts between them."""
 
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
         self._by_scheduler: dict[str, dict[str, _Entry]] = {}
 
     def enter(self, policy: Policy) -> set[str]:
-        """The policy claims pods, in the place of an earlier one of its name; gives whom that may concern."""
+        """Adds or replaces a policy; returns the names of others whose conflicts may have changed."""
         entry, known = _Entry(_Claim.of(policy), policy.scheduler_name), self._entries.get(policy.name)
         if known is not None and (known.claim, known.scheduler_name) == (entry.claim, entry.scheduler_name):
-            return set()  # as most changes leave it, above all those of a base with many heirs
+            return set()  # most changes leave selectors as they are, above all those of a base of many policies
         concerned = self.leave(policy.name)
         others = self._by_scheduler.setdefault(policy.scheduler_name, {})
         for name, other in others.items():
@@ -131,7 +131,7 @@ class Contest:
         return concerned
 
     def leave(self, name: str) -> set[str]:
-        """The policy claims nothing any more."""
+        """Removes a policy; returns the names of others whose conflicts may have changed."""
         entry = self._entries.pop(name, None)
         if entry is None:
             return set()
@@ -148,12 +148,12 @@ class Contest:
         return concerned
 
     def rivals(self, name: str) -> tuple[str, ...]:
-        """Of the same rank, by name; where they match the same pod, the first of all decides."""
+        """Returns the policies of the same rank that may match the same pods, by name."""
         entry = self._entries.get(name)
         return tuple(sorted(entry.rivals)) if entry is not None else ()
 
     def superseder(self, name: str) -> str | None:
-        """The policy that decides wherever this one could; of several the first."""
+        """Returns the first policy that decides for every pod that this one matches, or None."""
         entry = self._entries.get(name)
         if entry is None or not entry.covered_by:
             return None
@@ -161,7 +161,7 @@ class Contest:
 
 
 def _meet(one: _Entry, other: _Entry) -> bool:
-    """Note what the two mean for each other, if anything."""
+    """Records the conflict between the two; returns whether there is one."""
     first, second = (one, other) if one.claim.comes_before(other.claim) else (other, one)
     covers = first.claim.covers(second.claim)
     if covers:
