@@ -1,7 +1,7 @@
 """`berth demo`: its arguments, its signals and its exit code.
 
-Exit codes: 0 all that the demo shows held, 1 something did not, 2 it was asked wrongly, 130 it was interrupted before
-its end. What needs rich and a server is imported when the demo runs and not before: other commands start without it.
+Exit codes: 0 all that the demo shows held, 1 something did not, 2 usage error, 130 it was interrupted before its end.
+What needs rich and a server is imported when the demo runs and not before: other commands start without it.
 """
 
 import argparse
@@ -24,7 +24,7 @@ EXAMPLES = """needs no cluster, no container and no network: an API server in Py
 exit codes:
   0    everything that the demo shows held
   1    something did not; the last lines say what
-  2    it was asked wrongly
+  2    usage error
   130  interrupted before its end
 
 examples:
@@ -35,8 +35,8 @@ examples:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What can be chosen."""
+class DemoOptions:
+    """The arguments of the command."""
 
     nodes: int = DEFAULT_NODES
     pods: int = DEFAULT_PODS
@@ -76,12 +76,12 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"berth demo: {problem}", file=sys.stderr)
         return USAGE
     picture = None if arguments.picture is None else Path(arguments.picture)
-    options = Options(arguments.nodes, arguments.pods, arguments.seed, arguments.keep, picture)
+    options = DemoOptions(arguments.nodes, arguments.pods, arguments.seed, arguments.keep, picture)
     return asyncio.run(_until_signalled(options))
 
 
-async def _until_signalled(options: Options) -> int:
-    from berth.demo.performance import run_demo
+async def _until_signalled(options: DemoOptions) -> int:
+    from berth.demo.runner import run_demo
 
     stopping = asyncio.Event()
     _take_signals(stopping)
@@ -89,7 +89,7 @@ async def _until_signalled(options: Options) -> int:
 
 
 def _take_signals(stopping: asyncio.Event) -> None:
-    """The first SIGINT or SIGTERM ends the demo in order, the second at once (its operator follows by its leash)."""
+    """The first SIGINT or SIGTERM ends the demo in order, the second at once (its operator follows: parent_watch)."""
 
     def stop() -> None:
         if stopping.is_set():

@@ -1,6 +1,6 @@
-"""Warnings that are logged in this process while the demo runs: kept, so that they do not tear the picture.
+"""Warnings that are logged in this process while the demo runs: held back, so that they do not tear the picture.
 
-They come from the embedded API server and the simulated actors, and are worth reading only when something did not hold.
+They come from the embedded API server and the simulated actors, and are printed only when something did not hold.
 """
 
 import logging
@@ -26,7 +26,7 @@ class Complaints(logging.Handler):
 
 @contextmanager
 def kept_complaints() -> Iterator[Complaints]:
-    """Within the block, what any logger has to complain about is kept and not printed."""
+    """Within the block, warnings of all loggers are collected and not printed."""
     complaints = Complaints()
     root = logging.getLogger()
     root.addHandler(complaints)

@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from berth.demo.picture import BUCKETS, NodeView, Picture, Shape, bucket, shape_of
+from berth.demo.picture import BUCKETS, DrawnNode, Fullness, Picture, bucket, fullness_of
 
 STEPS = "▁▂▃▄▅▆▇█"
 NOTHING = "·"
@@ -28,7 +28,7 @@ RIGHT_CELLS, MOST_RIGHT_CELLS = 34, 46
 BESIDE_BARS_CELLS = 27
 FEWEST_BAR_CELLS, MOST_BAR_CELLS = 4, 24
 FEWEST_DECISIONS, MOST_DECISIONS = 1, 8
-# Everything but zone bars and decisions: three borders, a title a zone, the table in the middle, the news line.
+# Everything but zone bars and decisions: three borders, a title a zone, the table in the middle, the headline.
 FRAME_LINES = 17
 
 
@@ -39,13 +39,13 @@ class Scene:
     picture: Picture
     now_seconds: float
     title: str
-    news: str
+    headline: str
     planned: int
-    before: Shape | None = None
+    before: Fullness | None = None
 
 
 def draw(scene: Scene, width: int, height: int) -> RenderableType:
-    """The whole screen, at most `height` lines of `width` cells where that is possible at all."""
+    """Returns the screen, at most `height` lines of `width` cells if that is possible at all."""
     zones = _zones(scene.picture, width - 4, _zone_lines(scene.picture, height))
     zone_lines = sum(len(lines) for _, lines in zones)
     room = height - FRAME_LINES - zone_lines
@@ -80,29 +80,29 @@ def _zone_group(zones: Sequence[tuple[Text, list[Text]]]) -> RenderableType:
     return Group(*(line for title, lines in zones for line in (title, *lines)))
 
 
-def _zone_title(zone: str, nodes: Sequence[NodeView], together: int) -> Text:
-    shape = shape_of(nodes)
+def _zone_title(zone: str, nodes: Sequence[DrawnNode], together: int) -> Text:
+    fullness = fullness_of(nodes)
     title = Text.assemble(
         (zone or "no zone", "bold"),
-        f"  {shape.nodes} nodes, {shape.in_use} in use, ",
-        (f"{shape.empty} empty", "bold" if shape.empty else ""),
-        f", cpu {shape.cpu_percent:.0f} %",
+        f"  {fullness.nodes} nodes, {fullness.in_use} in use, ",
+        (f"{fullness.empty} empty", "bold" if fullness.empty else ""),
+        f", cpu {fullness.cpu_percent:.0f} %",
     )
     return title.append(f" (a bar is {together} nodes)", "bright_black") if together > 1 else title
 
 
-def _bars(nodes: Sequence[NodeView], together: int, width: int) -> list[Text]:
+def _bars(nodes: Sequence[DrawnNode], together: int, width: int) -> list[Text]:
     groups = [nodes[start : start + together] for start in range(0, len(nodes), together)]
-    cells = [_bar(shape_of(group)) for group in groups]
+    cells = [_bar(fullness_of(group)) for group in groups]
     return [Text.assemble(*cells[start : start + width]) for start in range(0, len(cells), width)]
 
 
-def _bar(shape: Shape) -> tuple[str, str]:
+def _bar(fullness: Fullness) -> tuple[str, str]:
     """A character as high as the nodes are full, and its colour."""
-    if shape.empty == shape.nodes:
+    if fullness.empty == fullness.nodes:
         return NOTHING, COLOURS[0]
-    step = min(len(STEPS) - 1, int(shape.cpu_percent * len(STEPS) / 100))
-    return STEPS[step], COLOURS[bucket(shape.in_use, shape.cpu_percent)]
+    step = min(len(STEPS) - 1, int(fullness.cpu_percent * len(STEPS) / 100))
+    return STEPS[step], COLOURS[bucket(fullness.in_use, fullness.cpu_percent)]
 
 
 # --- how full, queue, rate -------------------------------------------------------------------------------------------
@@ -120,13 +120,13 @@ def _middle(scene: Scene, width: int) -> RenderableType:
 
 
 def _histogram_panel(scene: Scene, width: int) -> Panel:
-    now = scene.picture.shape()
+    now = scene.picture.fullness()
     columns = [("now", now)] if scene.before is None else [("before", scene.before), ("now", now)]
     cells = max(FEWEST_BAR_CELLS, min(MOST_BAR_CELLS, (width - BESIDE_BARS_CELLS) // 2))
     table = Table.grid(padding=(0, 2))
     table.add_row(Text("cpu asked"), *(Text(title, "bold") for title, _ in columns))
     for number, name in enumerate(BUCKETS):
-        bars = (_length(shape.histogram[number], shape.nodes, cells, COLOURS[number]) for _, shape in columns)
+        bars = (_length(fullness.histogram[number], fullness.nodes, cells, COLOURS[number]) for _, fullness in columns)
         table.add_row(Text(name, COLOURS[number]), *bars)
     return Panel(table, title="Nodes by how full they are", border_style=BORDER, title_align="left")
 
@@ -192,5 +192,5 @@ def _decisions(scene: Scene, room: int, width: int) -> RenderableType:
         Text.assemble(("pending ", "bold red"), (pod.key.partition("/")[2], "bold"), f": {pod.refusal}")
         for pod in refused
     ]
-    news = Text(scene.news, "bold", no_wrap=True, overflow="ellipsis")
-    return Group(news, table, *reasons)
+    headline = Text(scene.headline, "bold", no_wrap=True, overflow="ellipsis")
+    return Group(headline, table, *reasons)

@@ -2,7 +2,7 @@
 
 A process and not a task of ours, for two reasons: it is the real thing, which knows nothing of the demo and talks HTTP
 only, and it has a processor core of its own. Ctrl-C on the terminal does not reach it (it has its own session): the
-demo ends it, in order. If the demo itself is killed, the operator ends by its leash.
+demo ends it, in order. If the demo itself is killed, the operator ends as well (`parent_watch`).
 """
 
 import asyncio
@@ -14,7 +14,8 @@ from typing import IO
 import berth
 
 PROGRAM = (
-    "import sys; from berth.demo.leash import hold; hold(); from berth.cli import main; sys.exit(main(sys.argv[1:]))"
+    "import sys; from berth.demo.parent_watch import watch_parent; watch_parent(); "
+    "from berth.cli import main; sys.exit(main(sys.argv[1:]))"
 )
 STOP_SECONDS = 10.0
 TAIL_LINES = 15
@@ -38,19 +39,19 @@ class OperatorProcess:
     async def _spawn(self, log: IO[bytes]) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",  # the folder we are called in is nobody's business
+            "-P",  # nothing is imported from the current folder
             "-c",
             PROGRAM,
             *self._arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=log,
             stderr=log,
-            env=environment(),
+            env=process_environment(),
             start_new_session=True,
         )
 
     def problem(self) -> str | None:
-        """What is wrong if it has ended though nobody told it to, or did not end well; None if nothing is."""
+        """Returns a problem if it ended by itself or with an error; None otherwise."""
         code = None if self._process is None else self._process.returncode
         if code is None or (self._stopped and code == 0):
             return None
@@ -82,7 +83,7 @@ class OperatorProcess:
             await process.wait()
 
 
-def environment() -> dict[str, str]:
+def process_environment() -> dict[str, str]:
     """Ours, with our sources, without settings of a Berth that is meant for a real cluster, and without a proxy."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BERTH_")}
     paths = [str(SOURCE_ROOT), *filter(None, [inherited.get("PYTHONPATH")])]

@@ -1,8 +1,8 @@
 """What can be seen of the cluster: nodes and how full they are, pods that wait and why, decisions and their rate.
 
-A picture is fed with watch events of nodes, pods and scheduling policies, and with the time at which each was seen; it
-asks nobody anything and holds no clock. A decision is a pod that has a node and had none before: what is counted here
-is what the API server holds, not what the scheduler says about itself.
+A picture is made from watch events of nodes, pods and scheduling policies, with the time at which each was seen. It
+does no I/O and has no clock. A decision is a pod that has a node and had none before: what is counted here is what the
+API server holds, not what the scheduler says about itself.
 
 Not in it: colours and layout (`drawing`), lines for those without a terminal (`lines`), and what the numbers should
 have been (`verdict`).
@@ -26,7 +26,7 @@ BUCKETS = ("empty", "to 20 %", "to 40 %", "to 60 %", "to 80 %", "to 100 %")
 
 
 @dataclass(slots=True)
-class NodeView:
+class DrawnNode:
     """A node and what the pods on it ask for."""
 
     name: str
@@ -41,7 +41,7 @@ class NodeView:
 
 
 @dataclass(slots=True)
-class PodView:
+class DrawnPod:
     """A pod that has not ended. `refusal` is why it has no node yet, in the scheduler's words."""
 
     key: str
@@ -64,7 +64,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Fullness:
     """How nodes are filled, at one moment.
 
     `histogram` counts them by how full they are, one number a bucket; `deviation_percent` is how far they are from
@@ -84,7 +84,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyView:
+class DrawnPolicy:
     """The policy as its status tells of it; generation 0 where nothing is in force."""
 
     name: str
@@ -98,7 +98,7 @@ class PolicyView:
 
 
 @dataclass(slots=True)
-class Tally:
+class GenerationCounts:
     """What was decided under one generation of the policy."""
 
     pods: int = 0
@@ -109,20 +109,20 @@ class Picture:
     """Everything that was seen so far."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, NodeView] = {}
-        self._pods: dict[str, PodView] = {}
+        self._nodes: dict[str, DrawnNode] = {}
+        self._pods: dict[str, DrawnPod] = {}
         self._placed_uids: set[str] = set()
         self._by_second: Counter[int] = Counter()
         self._recent: deque[float] = deque()
         self._waited: dict[int, int] = {}
         self.decisions: deque[Decision] = deque(maxlen=KEPT_DECISIONS)
-        self.tallies: defaultdict[int, Tally] = defaultdict(Tally)
-        self.policy: PolicyView | None = None
+        self.tallies: defaultdict[int, GenerationCounts] = defaultdict(GenerationCounts)
+        self.policy: DrawnPolicy | None = None
         self.failed: list[str] = []
-        """Pods that ended badly, such as those that a kubelet turned away for want of room."""
+        """Pods that failed, such as those that a kubelet refused for lack of resources."""
         self.overfull: set[str] = set()
         """Nodes that were ever asked for more cpu than they have."""
-        self._order: list[NodeView] | None = None
+        self._order: list[DrawnNode] | None = None
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class Picture:
             self._nodes.pop(name, None)
             return
         node = parse_node(body)
-        view = NodeView(name, node.labels.get(ZONE_LABEL, ""), node.allocatable.get("cpu", 0))
+        view = DrawnNode(name, node.labels.get(ZONE_LABEL, ""), node.allocatable.get("cpu", 0))
         old = self._nodes.get(name)
         if old is not None:
             view.cpu_used_millicores, view.pods = old.cpu_used_millicores, old.pods
@@ -176,7 +176,7 @@ class Picture:
             node.cpu_used_millicores -= pod.cpu_millicores
             node.pods -= 1
 
-    def _settle(self, uid: str, pod: PodView, name: str, now_seconds: float) -> None:
+    def _settle(self, uid: str, pod: DrawnPod, name: str, now_seconds: float) -> None:
         pod.node, pod.refusal = name, ""
         node = self._nodes.get(name)
         if node is not None:
@@ -203,7 +203,7 @@ class Picture:
         self.policy = None
         if not removed:
             metadata, status = body["metadata"], body.get("status") or {}
-            self.policy = PolicyView(
+            self.policy = DrawnPolicy(
                 metadata["name"],
                 int(metadata.get("generation", 0)),
                 int(status.get("activeGeneration", 0)),
@@ -226,7 +226,7 @@ class Picture:
         """Pods of ours that have a node and have not ended."""
         return sum(pod.is_ours and bool(pod.node) for pod in self._pods.values())
 
-    def waiting(self) -> list[PodView]:
+    def waiting(self) -> list[DrawnPod]:
         """Pods of ours without a node, those first that say why."""
         waiting = [pod for pod in self._pods.values() if pod.is_ours and not pod.node]
         return sorted(waiting, key=lambda pod: (not pod.refusal, pod.key))
@@ -258,24 +258,24 @@ class Picture:
         """Waiting pods in each of the last full seconds, oldest first."""
         return [self._waited.get(second, 0) for second in _last(now_seconds, seconds)]
 
-    def nodes(self) -> Sequence[NodeView]:
+    def nodes(self) -> Sequence[DrawnNode]:
         """All nodes, by name."""
         if self._order is None:
             self._order = sorted(self._nodes.values(), key=lambda node: node.name)
         return self._order
 
-    def zones(self) -> dict[str, list[NodeView]]:
+    def zones(self) -> dict[str, list[DrawnNode]]:
         """Nodes by zone, both by name."""
-        zones: dict[str, list[NodeView]] = {}
+        zones: dict[str, list[DrawnNode]] = {}
         for node in sorted(self.nodes(), key=lambda node: node.zone):
             zones.setdefault(node.zone, []).append(node)
         return zones
 
-    def shape(self) -> Shape:
-        return shape_of(self.nodes())
+    def fullness(self) -> Fullness:
+        return fullness_of(self.nodes())
 
 
-def shape_of(nodes: Iterable[NodeView]) -> Shape:
+def fullness_of(nodes: Iterable[DrawnNode]) -> Fullness:
     """How these nodes are filled."""
     nodes = list(nodes)
     used = [node for node in nodes if node.pods]
@@ -283,7 +283,7 @@ def shape_of(nodes: Iterable[NodeView]) -> Shape:
     for node in nodes:
         histogram[bucket(node.pods, node.percent)] += 1
     deviation = statistics.pstdev(node.percent for node in nodes) if nodes else 0.0
-    return Shape(len(nodes), len(nodes) - len(used), _mean(nodes), _mean(used), deviation, tuple(histogram))
+    return Fullness(len(nodes), len(nodes) - len(used), _mean(nodes), _mean(used), deviation, tuple(histogram))
 
 
 def bucket(pods: int, percent: float) -> int:
@@ -293,7 +293,7 @@ def bucket(pods: int, percent: float) -> int:
     return min(len(BUCKETS) - 1, max(1, math.ceil(percent / BUCKET_PERCENT)))
 
 
-def _mean(nodes: Sequence[NodeView]) -> float:
+def _mean(nodes: Sequence[DrawnNode]) -> float:
     """Per cent of the cpu of all of them."""
     whole = sum(node.cpu_millicores for node in nodes)
     return 100.0 * sum(node.cpu_used_millicores for node in nodes) / whole if whole else 0.0
@@ -303,9 +303,9 @@ def _last(now_seconds: float, seconds: int) -> range:
     return range(int(now_seconds) - seconds, int(now_seconds))
 
 
-def _read(body: Mapping[str, Any]) -> PodView:
+def _read(body: Mapping[str, Any]) -> DrawnPod:
     pod = parse_pod(body)
-    return PodView(pod.key, pod.requests.get("cpu", 0), pod.scheduler_name == SCHEDULER)
+    return DrawnPod(pod.key, pod.requests.get("cpu", 0), pod.scheduler_name == SCHEDULER)
 
 
 def _refusal(body: Mapping[str, Any]) -> str:

@@ -4,8 +4,8 @@
                                                             -> act two, packing   -> done
 
 Whatever waits goes through `_until`, which looks at the cluster and shows it ten times a second, and ends the story
-when somebody wants that or when the stage has broken down. The stage is where it happens: the embedded cluster, or what
-a test puts in its place. The story does not judge: it writes down what it saw, and `verdict` says what that is worth.
+on request or when the environment has failed. The environment is the embedded cluster, or what a test puts in its
+place. The story only records what it saw; `verdict` checks it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from berth.demo.drawing import Scene
 from berth.demo.picture import Picture
 from berth.demo.scenario import GIANT, NAMESPACE, PACKING, POLICY, ZONES, Plan, Wave
-from berth.demo.verdict import Record
-from berth.demo.views import View
+from berth.demo.verdict import DemoRecord
+from berth.demo.views import DemoView
 from berth.scheduler.ports import Clock
 
 TICK_SECONDS = 0.1
@@ -25,19 +25,19 @@ ACT_LIMIT_SECONDS = 60.0
 PODS_A_SECOND_AT_LEAST = 20
 CHANGE_LIMIT_SECONDS = 30.0
 
-Event = tuple[str, str, Mapping[str, Any]]
+WatchEvent = tuple[str, str, Mapping[str, Any]]
 """Kind, type and object."""
 
 
 class Interrupted(Exception):
-    """Somebody wants the demo to end now."""
+    """The user ends the demo."""
 
 
 class Trouble(Exception):
     """The story cannot go on; the text says why."""
 
 
-class Stage(Protocol):
+class Environment(Protocol):
     """What the story needs of a cluster. The coroutines raise Trouble."""
 
     async def make_cluster(self, plan: Plan) -> None:
@@ -48,30 +48,32 @@ class Stage(Protocol):
 
     async def change_policy(self, patch: Mapping[str, Any]) -> None: ...
 
-    def events(self) -> Iterable[Event]:
-        """What has changed since this was asked last, without waiting."""
+    def events(self) -> Iterable[WatchEvent]:
+        """Returns the changes since the last call, without waiting."""
         ...
 
     def problem(self) -> str | None:
-        """What has broken down; None when nothing has."""
+        """Returns what has failed; None if nothing has."""
         ...
 
 
 class Play:
-    """One performance. `wanted` is asked again and again whether it should go on."""
+    """One performance. `wanted` is called again and again: whether it should go on."""
 
-    def __init__(self, plan: Plan, stage: Stage, view: View, clock: Clock, wanted: Callable[[], bool]) -> None:
+    def __init__(
+        self, plan: Plan, environment: Environment, view: DemoView, clock: Clock, wanted: Callable[[], bool]
+    ) -> None:
         self._plan = plan
-        self._stage = stage
+        self._environment = environment
         self._view = view
         self._clock = clock
         self._wanted = wanted
         self._begin_seconds = clock.now()
-        self._news = ""
+        self._headline = ""
         self._placed_so_far = 0
         self._told_giant = False
         self.picture = Picture()
-        self.record = Record()
+        self.record = DemoRecord()
 
     @property
     def now_seconds(self) -> float:
@@ -88,19 +90,19 @@ class Play:
     async def _story(self) -> None:
         plan = self._plan
         self._tell(f"starting a cluster of {len(plan.machines)} nodes in {len(ZONES)} zones and the operator beside it")
-        await self._stage.make_cluster(plan)
+        await self._environment.make_cluster(plan)
         if not await self._until(self._policy_in_force, START_LIMIT_SECONDS):
             raise Trouble(f"the operator did not take up the policy within {START_LIMIT_SECONDS:g} s")
         self._tell(f'the operator is there; policy "{POLICY}" spreads: emptier nodes are better')
         await self._act(plan.spreading)
-        self.record = replace(self.record, before=self.picture.shape())
+        self.record = replace(self.record, before=self.picture.fullness())
         await self._change()
         await self._act(plan.packing)
-        self.record = replace(self.record, after=self.picture.shape())
+        self.record = replace(self.record, after=self.picture.fullness())
 
     async def _change(self) -> None:
         began_seconds = self.now_seconds
-        await self._stage.change_policy(PACKING)
+        await self._environment.change_policy(PACKING)
         if not await self._until(self._packing_in_force, CHANGE_LIMIT_SECONDS):
             raise Trouble(f"the operator did not take up the changed policy within {CHANGE_LIMIT_SECONDS:g} s")
         self.record = replace(self.record, change_seconds=self.now_seconds - began_seconds)
@@ -111,13 +113,13 @@ class Play:
         for wave in waves:
             await self._until_time(began_seconds + wave.at_seconds)
             self._tell(_announcement(wave))
-            await self._stage.play(wave)
+            await self._environment.play(wave)
             self._placed_so_far += wave.pods
         limit_seconds = ACT_LIMIT_SECONDS + sum(wave.pods for wave in waves) / PODS_A_SECOND_AT_LEAST
         staying = sum(workload.replicas for wave in waves for workload in wave.arrive if not workload.is_job)
         if not await self._until(lambda: self._has_settled(staying), limit_seconds):
             raise Trouble(f"the cluster did not come to rest within {limit_seconds:.0f} s")
-        await self._until_time(self.now_seconds + self._plan.pace.hold_seconds)
+        await self._until_time(self.now_seconds + self._plan.timing.hold_seconds)
 
     # --- conditions --------------------------------------------------------------------------------------------------
 
@@ -156,11 +158,11 @@ class Play:
     def _look(self) -> None:
         if not self._wanted():
             raise Interrupted
-        problem = self._stage.problem()
+        problem = self._environment.problem()
         if problem is not None:
             raise Trouble(problem)
         now_seconds = self.now_seconds
-        for kind, type_, body in self._stage.events():
+        for kind, type_, body in self._environment.events():
             self.picture.observe(kind, type_, body, now_seconds)
         self.picture.note_waiting(now_seconds)
         self._tell_of_giant()
@@ -174,15 +176,15 @@ class Play:
                 self._told_giant = True
                 self._tell(f"pod {pod.key} is pending and says why: {pod.refusal}")
 
-    def _tell(self, news: str) -> None:
-        self._news = news
-        self._view.tell(self.now_seconds, news)
+    def _tell(self, headline: str) -> None:
+        self._headline = headline
+        self._view.tell(self.now_seconds, headline)
         self._view.show(self.scene())
 
     def scene(self) -> Scene:
         """What there is to see now."""
         title = f"{len(self._plan.machines)} nodes in {len(ZONES)} zones"
-        return Scene(self.picture, self.now_seconds, title, self._news, self._plan.pods, self.record.before)
+        return Scene(self.picture, self.now_seconds, title, self._headline, self._plan.pods, self.record.before)
 
 
 def _announcement(wave: Wave) -> str:

@@ -63,7 +63,7 @@ PACKING: Body = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Timing:
     """How fast the story goes."""
 
     wave_seconds: float = 3.5
@@ -72,7 +72,7 @@ class Pace:
     """How long the picture stands still at the end of an act, to be looked at."""
 
 
-DEFAULT_PACE = Pace()
+DEFAULT_TIMING = Timing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Workload:
 
 
 def pod_spec(cpu_millicores: int, memory_mib: int) -> Body:
-    """A pod of one container, for Berth; it ends at once when it is told to, since nobody waits for it."""
+    """Returns a pod of one container, for Berth; it ends at once when deleted, since nothing waits for it."""
     requests = {"cpu": f"{cpu_millicores}m", "memory": f"{memory_mib}Mi"}
     return {
         "schedulerName": SCHEDULER,
@@ -181,12 +181,12 @@ class Wave:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The whole demo, before any of it has happened."""
+    """Everything that will happen in a demo."""
 
     machines: tuple[Machine, ...]
     spreading: tuple[Wave, ...]
     packing: tuple[Wave, ...]
-    pace: Pace
+    timing: Timing
 
     @property
     def pods(self) -> int:
@@ -204,7 +204,7 @@ def problem_with(nodes: int, pods: int) -> str | None:
     return None
 
 
-def make_plan(nodes: int, pods: int, seed: int, pace: Pace = DEFAULT_PACE) -> Plan:
+def make_plan(nodes: int, pods: int, seed: int, timing: Timing = DEFAULT_TIMING) -> Plan:
     """ValueError where `problem_with` sees a problem."""
     problem = problem_with(nodes, pods)
     if problem is not None:
@@ -213,10 +213,10 @@ def make_plan(nodes: int, pods: int, seed: int, pace: Pace = DEFAULT_PACE) -> Pl
     machines = tuple(_machines(nodes, random))
     millicores = round(LOAD_SHARE * 1000 * sum(machine.cores for machine in machines))
     first, second = pods - pods // 2, pods // 2
-    old = _act("v1", first, millicores, random, pace)
-    new = _act("v2", second, millicores, random, pace)
-    spreading = _arriving(old, _giant(), pace.wave_seconds)
-    return Plan(machines, spreading, _replacing(old, new, pace.wave_seconds), pace)
+    old = _act("v1", first, millicores, random, timing)
+    new = _act("v2", second, millicores, random, timing)
+    spreading = _arriving(old, _giant(), timing.wave_seconds)
+    return Plan(machines, spreading, _replacing(old, new, timing.wave_seconds), timing)
 
 
 def _machines(nodes: int, random: Random) -> Iterator[Machine]:
@@ -228,7 +228,7 @@ def _machines(nodes: int, random: Random) -> Iterator[Machine]:
         yield Machine(f"{zone}-{number // len(ZONES) + 1:03}", zone, size, cores)
 
 
-def _act(version: str, pods: int, millicores: int, random: Random, pace: Pace) -> list[tuple[Workload, ...]]:
+def _act(version: str, pods: int, millicores: int, random: Random, timing: Timing) -> list[tuple[Workload, ...]]:
     """The workloads of each wave."""
     services = [service for wave in SERVICES for service in wave]
     job_pods = round(pods * JOB_SHARE)
@@ -241,7 +241,7 @@ def _act(version: str, pods: int, millicores: int, random: Random, pace: Pace) -
         for count, (name, _, scale, gib) in zip(replicas, services, strict=True)
     }
     waves = [[sized[name] for name, _, _, _ in wave if sized[name].replicas] for wave in SERVICES]
-    job = Workload(f"{JOB}-{version}", job_pods, _round(unit), _mib(_round(unit), 2), pace.job_seconds)
+    job = Workload(f"{JOB}-{version}", job_pods, _round(unit), _mib(_round(unit), 2), timing.job_seconds)
     waves[JOB_WAVE].append(job)
     return [tuple(wave) for wave in waves]
 

@@ -1,4 +1,4 @@
-"""What came of the demo: the numbers of both acts side by side, and everything that did not hold.
+"""The result of the demo: the numbers of both acts side by side, and everything that did not hold.
 
 The demo is a test of its own: what it shows is checked before it says that all is well. A result is a function of the
 plan and of what was seen; it is plain ASCII text.
@@ -7,7 +7,7 @@ plan and of what was seen; it is plain ASCII text.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from berth.demo.picture import Picture, PodView, Shape
+from berth.demo.picture import DrawnPod, Fullness, Picture
 from berth.demo.scenario import GIANT, NAMESPACE, Plan
 
 NAMED_PODS = 3
@@ -16,23 +16,23 @@ PACKED = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class DemoRecord:
     """What the story noted down on its way; a field is None if the story did not come that far."""
 
-    before: Shape | None = None
-    after: Shape | None = None
+    before: Fullness | None = None
+    after: Fullness | None = None
     change_seconds: float | None = None
     """From the patch to the status that says the new generation is in force."""
     trouble: str = ""
     """What ended the story early."""
 
 
-def problems_of(plan: Plan, picture: Picture, record: Record) -> list[str]:
-    """Everything that did not hold, in words; empty when all did."""
+def problems_of(plan: Plan, picture: Picture, record: DemoRecord) -> list[str]:
+    """Returns a sentence for everything that did not hold; empty if all did."""
     return list(_problems(plan, picture, record))
 
 
-def _problems(plan: Plan, picture: Picture, record: Record) -> Iterator[str]:
+def _problems(plan: Plan, picture: Picture, record: DemoRecord) -> Iterator[str]:
     if record.trouble:
         yield record.trouble
     waiting = picture.waiting()
@@ -51,7 +51,7 @@ def _problems(plan: Plan, picture: Picture, record: Record) -> Iterator[str]:
     yield from _problems_of_change(record)
 
 
-def _problems_of_change(record: Record) -> Iterator[str]:
+def _problems_of_change(record: DemoRecord) -> Iterator[str]:
     if record.change_seconds is None:
         yield "the changed policy never was in force"
     if record.before is None or record.after is None:
@@ -64,11 +64,11 @@ def _problems_of_change(record: Record) -> Iterator[str]:
         )
 
 
-def _is_giant(pod: PodView) -> bool:
+def _is_giant(pod: DrawnPod) -> bool:
     return pod.key == f"{NAMESPACE}/{GIANT}"
 
 
-def summary(plan: Plan, picture: Picture, record: Record, now_seconds: float, seed: int) -> list[str]:
+def summary(plan: Plan, picture: Picture, record: DemoRecord, now_seconds: float, seed: int) -> list[str]:
     """The lines that the demo ends with, without the problems."""
     busy = picture.busy_seconds()
     mean = picture.placed / busy if busy else 0.0
@@ -86,16 +86,17 @@ def summary(plan: Plan, picture: Picture, record: Record, now_seconds: float, se
     return lines
 
 
-def _table(picture: Picture, record: Record) -> Iterator[str]:
+def _table(picture: Picture, record: DemoRecord) -> Iterator[str]:
     generations = sorted(generation for generation in picture.tallies if generation)
     first, second = (*generations, 0, 0)[:2]
     yield _row("", "spreading", "packing")
     yield _row("pods placed", *(str(picture.tallies[g].pods) if g else "-" for g in (first, second)))
     yield _row("on so many nodes", *(str(len(picture.tallies[g].nodes)) if g else "-" for g in (first, second)))
-    shapes = (record.before, record.after)
-    yield _row("nodes in use at the end", *(str(shape.in_use) if shape else "-" for shape in shapes))
-    yield _row("empty nodes at the end", *(str(shape.empty) if shape else "-" for shape in shapes))
-    yield _row("cpu of nodes in use", *(f"{shape.in_use_percent:.0f} %" if shape else "-" for shape in shapes))
+    fullnesses = (record.before, record.after)
+    yield _row("nodes in use at the end", *(str(fullness.in_use) if fullness else "-" for fullness in fullnesses))
+    yield _row("empty nodes at the end", *(str(fullness.empty) if fullness else "-" for fullness in fullnesses))
+    shares = (f"{fullness.in_use_percent:.0f} %" if fullness else "-" for fullness in fullnesses)
+    yield _row("cpu of nodes in use", *shares)
 
 
 def _row(name: str, *values: str) -> str:

@@ -1,6 +1,6 @@
 """Where the demo is seen: a picture that redraws itself on a terminal, lines everywhere else.
 
-Both take the same two things: news, which are said once, and scenes, which come several times a second. A terminal
+Both take the same two things: headlines, each shown once, and scenes, which come several times a second. A terminal
 that cannot move its cursor, or whose encoding lacks the characters of the picture, gets lines too. Lines are plain
 ASCII without colours, so that a log file or a pipe can hold them.
 """
@@ -16,17 +16,17 @@ LINE_SECONDS = 2.0
 FRAME_SECONDS = 0.2
 
 
-class View(Protocol):
+class DemoView(Protocol):
     """Something to look at; `close` leaves what was shown where it is."""
 
-    def tell(self, now_seconds: float, news: str) -> None: ...
+    def tell(self, now_seconds: float, headline: str) -> None: ...
 
     def show(self, scene: Scene) -> None: ...
 
     def close(self) -> None: ...
 
 
-def make_view(console: Console) -> View:
+def make_view(console: Console) -> DemoView:
     """What suits the console."""
     return Screen(console) if can_draw(console) else Lines(console)
 
@@ -44,7 +44,7 @@ def _can_encode(encoding: str) -> bool:
 
 
 class Screen:
-    """The picture, redrawn in place five times a second. News are part of the scene, so there is nothing to tell."""
+    """The picture, redrawn in place five times a second. Headlines are part of the scene."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -54,7 +54,7 @@ class Screen:
         self._live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
         self._live.start()
 
-    def tell(self, now_seconds: float, news: str) -> None:
+    def tell(self, now_seconds: float, headline: str) -> None:
         """The next scene says it."""
 
     def show(self, scene: Scene) -> None:
@@ -76,15 +76,15 @@ class Screen:
 
 
 class Lines:
-    """A line for each piece of news, and one with the numbers every two seconds while they change."""
+    """A line for each headline, and one with the numbers every two seconds while they change."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._next_seconds = LINE_SECONDS
         self._last = ""
 
-    def tell(self, now_seconds: float, news: str) -> None:
-        say(self._console, f"{now_seconds:5.1f} s  {news}")
+    def tell(self, now_seconds: float, headline: str) -> None:
+        say(self._console, f"{now_seconds:5.1f} s  {headline}")
 
     def show(self, scene: Scene) -> None:
         if scene.now_seconds < self._next_seconds:
@@ -102,11 +102,11 @@ class Lines:
 def numbers_of(scene: Scene) -> str:
     """The picture in one line."""
     picture = scene.picture
-    shape = picture.shape()
+    fullness = picture.fullness()
     return (
         f"placed {picture.placed} of {scene.planned}, waiting {len(picture.waiting())}, "
-        f"{picture.rate(scene.now_seconds):.0f} pods/s; {shape.in_use} nodes in use, {shape.empty} empty, "
-        f"cpu {shape.cpu_percent:.0f} %, of those in use {shape.in_use_percent:.0f} %"
+        f"{picture.rate(scene.now_seconds):.0f} pods/s; {fullness.in_use} nodes in use, {fullness.empty} empty, "
+        f"cpu {fullness.cpu_percent:.0f} %, of those in use {fullness.in_use_percent:.0f} %"
     )
 
 

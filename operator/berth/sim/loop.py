@@ -30,7 +30,7 @@ _process: ContextVar[Process | None] = ContextVar("process", default=None)
 
 
 class Stuck(Exception):
-    """Nothing is ready and nothing will be: whoever the loop runs for waits for ever."""
+    """Nothing is ready and no timer is set: the coroutine that the loop runs would wait for ever."""
 
 
 class Process:
@@ -76,7 +76,7 @@ class Process:
         self.is_alive = False
 
     def exhume(self) -> None:
-        """Once nobody looks any more: let what was killed end in order, so that it can be thrown away."""
+        """Ends the killed tasks in order, after the run, so that they can be freed."""
         self.is_alive = True
         self.resume()
 

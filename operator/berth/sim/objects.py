@@ -1,7 +1,7 @@
 """Plain API objects: how they are copied, read by path and dated.
 
-A body that the store has taken in is never changed again: lists, watches and the history share it. Whoever writes makes
-a new one, with `copied` for what comes from outside and shallow copies along the changed path for what is ours.
+A stored body is never changed: lists, watches and the history share it. A write makes a new one, with `copied` for a
+body from outside and shallow copies along the changed path for our own.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 Each has `run()`, which lasts until `stop()`. None knows any other: they meet in the objects, as the real ones do.
 """
 
-from berth.sim.actors.api import Api, HttpApi, Refused, Unreachable
+from berth.sim.actors.api import ActorApi, HttpApi, Refused, ServerUnreachable
 from berth.sim.actors.controller import Controller
 from berth.sim.actors.disruption import Disruption
 from berth.sim.actors.kubelets import Kubelets
@@ -16,7 +16,7 @@ from berth.sim.actors.provisioner import Provisioner
 from berth.sim.actors.workloads import Workloads
 
 __all__ = [
-    "Api",
+    "ActorApi",
     "Controller",
     "Disruption",
     "HttpApi",
@@ -24,6 +24,6 @@ __all__ = [
     "Mirror",
     "Provisioner",
     "Refused",
-    "Unreachable",
+    "ServerUnreachable",
     "Workloads",
 ]

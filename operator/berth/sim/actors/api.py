@@ -1,7 +1,8 @@
 """The port through which actors talk to an API server, and that port over HTTP.
 
-`Api.request` is what the operator's own client has; `Api.stream` is what it does without, since kopf watches for it.
-A request ends in an answer, in `Refused` (the server said no) or in `Unreachable` (nobody knows what became of it).
+`ActorApi.request` is as in the operator's own client; `ActorApi.stream` is only here, since kopf watches for the
+operator. A request ends with a response, with `Refused` (the server said no) or with `ServerUnreachable` (it is unknown
+whether the request was carried out).
 
 What it does not do: retry, read kubeconfigs, or renew credentials.
 """
@@ -38,11 +39,11 @@ class Refused(Exception):
         self.message = message
 
 
-class Unreachable(Exception):
+class ServerUnreachable(Exception):
     """No answer, or half of one: the request may or may not have been carried out."""
 
 
-class Api(Protocol):
+class ActorApi(Protocol):
     """An API server, as actors see it."""
 
     async def request(
@@ -56,11 +57,11 @@ class Api(Protocol):
         query: Mapping[str, str] | None = None,
         timeout_seconds: float = 30.0,
     ) -> tuple[int, Object]:
-        """The status and the decoded answer; raises Refused or Unreachable."""
+        """The status and the decoded answer; raises Refused or ServerUnreachable."""
         ...
 
     def stream(self, path: str, query: Mapping[str, str]) -> AbstractAsyncContextManager[AsyncIterator[Object]]:
-        """The events of a watch, until the server ends it; raises Refused or Unreachable."""
+        """The events of a watch, until the server ends it; raises Refused or ServerUnreachable."""
         ...
 
 
@@ -106,7 +107,7 @@ class HttpApi:
         query: Mapping[str, str] | None = None,
         timeout_seconds: float = 30.0,
     ) -> tuple[int, Object]:
-        """See `Api`."""
+        """See `ActorApi`."""
         data = None if body is None else orjson.dumps(body)
         headers = {"Accept": accept} | ({} if data is None else {"Content-Type": content_type})
         limit = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS)
@@ -116,14 +117,14 @@ class HttpApi:
             ) as response:
                 status, raw = response.status, await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
-            raise Unreachable(f"{method} {path}: {str(error) or type(error).__name__}") from error
+            raise ServerUnreachable(f"{method} {path}: {str(error) or type(error).__name__}") from error
         if status >= 300:
             raise _refusal(status, raw)
         return status, _decode(raw)
 
     @asynccontextmanager
     async def stream(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[AsyncIterator[Object], None]:
-        """See `Api`."""
+        """See `ActorApi`."""
         limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
         try:
             async with self._session().get(
@@ -133,7 +134,7 @@ class HttpApi:
                     raise _refusal(response.status, await response.read())
                 yield _events(response.content)
         except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
-            raise Unreachable(f"watch of {path}: {str(error) or type(error).__name__}") from error
+            raise ServerUnreachable(f"watch of {path}: {str(error) or type(error).__name__}") from error
 
 
 async def _events(content: aiohttp.StreamReader) -> AsyncIterator[Object]:
@@ -142,7 +143,7 @@ async def _events(content: aiohttp.StreamReader) -> AsyncIterator[Object]:
     while chunk := await content.readany():
         *lines, rest = (rest + chunk).split(b"\n")
         if len(rest) > LONGEST_LINE_BYTES:
-            raise Unreachable("a watch event is too long")
+            raise ServerUnreachable("a watch event is too long")
         for line in lines:
             if line.strip():
                 yield _decode(line)
@@ -153,9 +154,9 @@ def _decode(raw: bytes) -> Object:
     try:
         decoded = orjson.loads(raw) if raw else {}
     except orjson.JSONDecodeError as error:
-        raise Unreachable(f"the answer is not JSON: {error}") from error
+        raise ServerUnreachable(f"the answer is not JSON: {error}") from error
     if not isinstance(decoded, dict):
-        raise Unreachable("the answer is not a JSON object")
+        raise ServerUnreachable("the answer is not a JSON object")
     return decoded
 
 

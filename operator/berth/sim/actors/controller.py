@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from berth.sim.actors.api import MERGE_PATCH, Api, Object, Refused, Unreachable
+from berth.sim.actors.api import MERGE_PATCH, ActorApi, Object, Refused, ServerUnreachable
 from berth.sim.actors.clock import Clock
-from berth.sim.actors.mirror import Collection, Mirror, OnChange
+from berth.sim.actors.mirror import Mirror, MirrorCollection, OnChange
 from berth.sim.actors.worklist import Worklist
 
 WORKERS = 16
@@ -22,7 +22,7 @@ RETRY_SECONDS = 0.2
 LONGEST_RETRY_SECONDS = 2.0
 # Others were faster, or it is gone: the mirror will show it.
 EXPECTED = frozenset({404, 409})
-# Asking again will not help unless somebody changes something.
+# A retry does not help unless the object changes.
 HOPELESS = frozenset({400, 401, 403, 405, 413, 415, 422, 501})
 
 _log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 class Controller:
     """See the module's text."""
 
-    def __init__(self, api: Api, clock: Clock, *, workers: int = WORKERS) -> None:
+    def __init__(self, api: ActorApi, clock: Clock, *, workers: int = WORKERS) -> None:
         self._api = api
         self._clock = clock
         self._workers = workers
@@ -72,7 +72,7 @@ class Controller:
     async def _reconcile(self, key: str) -> float | None:
         raise NotImplementedError
 
-    def _mirror(self, collection: Collection, on_change: OnChange, *, label_selector: str = "") -> Mirror:
+    def _mirror(self, collection: MirrorCollection, on_change: OnChange, *, label_selector: str = "") -> Mirror:
         mirror = Mirror(self._api, self._clock, collection, on_change, label_selector=label_selector)
         self._mirrors.append(mirror)
         return mirror
@@ -80,7 +80,7 @@ class Controller:
     def _look_at(self, key: str, seconds: float = 0.0) -> None:
         self._work.add(key, seconds)
 
-    async def _create(self, collection: Collection, body: Object) -> bool:
+    async def _create(self, collection: MirrorCollection, body: Object) -> bool:
         """Whether it was made now; an object of that name that is there already is not touched."""
         try:
             await self._api.request("POST", collection.of(body["metadata"].get("namespace", "")), body=body)
@@ -93,7 +93,7 @@ class Controller:
 
     async def _patch(
         self,
-        collection: Collection,
+        collection: MirrorCollection,
         key: str,
         patch: Mapping[str, Any],
         *,
@@ -104,7 +104,7 @@ class Controller:
         await self._api.request("PATCH", path, body=patch, content_type=content_type)
         self._counts["patched"] += 1
 
-    async def _delete(self, collection: Collection, body: Object, *, grace_seconds: int | None = None) -> None:
+    async def _delete(self, collection: MirrorCollection, body: Object, *, grace_seconds: int | None = None) -> None:
         """Delete the object of this UID; one that is gone already is no error."""
         metadata = body["metadata"]
         key = f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
@@ -136,7 +136,7 @@ class Controller:
     async def _attempt(self, key: str) -> float | None:
         try:
             seconds = await self._reconcile(key)
-        except (Refused, Unreachable) as error:
+        except (Refused, ServerUnreachable) as error:
             self._counts["retried"] += 1
             self._failures[key] += 1
             if self._failures[key] == 1 and isinstance(error, Refused) and error.status in HOPELESS:

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from berth.model import DisruptionBudget, InvalidObject, parse_disruption_budget
-from berth.sim.actors.api import Api, Object
+from berth.sim.actors.api import ActorApi, Object
 from berth.sim.actors.clock import Clock, parse_timestamp, timestamp
 from berth.sim.actors.controller import Controller, controller_of, is_deleting, is_ready, phase_of
 from berth.sim.actors.mirror import (
@@ -36,7 +36,7 @@ FINISHED = frozenset({"Succeeded", "Failed"})
 class Disruption(Controller):
     """See the module's text."""
 
-    def __init__(self, api: Api, clock: Clock) -> None:
+    def __init__(self, api: ActorApi, clock: Clock) -> None:
         super().__init__(api, clock, workers=2)
         self._budgets = self._mirror(BUDGETS, lambda _, body: self._look_at(key_of(body)))
         self._pods = self._mirror(PODS, self._on_pod)

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from random import Random
 
 from berth.model import InvalidObject, Node, Pod, parse_node, parse_pod
-from berth.sim.actors.api import STRATEGIC_MERGE_PATCH, Api, Object
+from berth.sim.actors.api import STRATEGIC_MERGE_PATCH, ActorApi, Object
 from berth.sim.actors.clock import Clock, parse_timestamp, timestamp
 from berth.sim.actors.controller import Controller, controller_of, is_deleting, phase_of
 from berth.sim.actors.mirror import NODES, PODS, key_of
@@ -39,7 +39,7 @@ class Kubelets(Controller):
 
     def __init__(
         self,
-        api: Api,
+        api: ActorApi,
         clock: Clock,
         random: Random,
         *,

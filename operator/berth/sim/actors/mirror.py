@@ -1,16 +1,14 @@
-"""A list and a watch that together never end: what an API server has of one kind, kept up to date.
+"""A list and a watch that never end: the objects of one kind, as the API server has them.
 
-    list (pages) --> everything listed is news, what was known and is not listed is gone
+    list (pages) --> listed objects are added or changed, all others are deleted
       ^    |
       |    v
       |  watch from the list's version --- cut, ended, 5xx ---> again, from the last version seen
       +---- 410, or the mirror is older than `relist_seconds`
 
 Events may come twice, late or not at all. A version that is not newer than the one known is dropped; what was missed
-is found at the next list, once in `relist_seconds`. Every change is told by `on_change(type, object)`, with ADDED,
-MODIFIED or DELETED, in an order that makes sense for each object.
-
-What it does not do: end because of anything the server says.
+is found at the next list, once in `relist_seconds`. Every change is reported by `on_change(type, object)`, with ADDED,
+MODIFIED or DELETED, in a valid order for each object. No response of the server ends it.
 """
 
 import asyncio
@@ -18,7 +16,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from berth.sim.actors.api import Api, Object, Refused, Unreachable
+from berth.sim.actors.api import ActorApi, Object, Refused, ServerUnreachable
 from berth.sim.actors.clock import Clock
 
 PAGE = 500
@@ -35,7 +33,7 @@ OnChange = Callable[[str, Object], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
+class MirrorCollection:
     """Where a kind is served; `group_version` is "v1" or "apps/v1"."""
 
     group_version: str
@@ -60,17 +58,17 @@ class Collection:
         return f"/apis/{self.group_version}" if "/" in self.group_version else f"/api/{self.group_version}"
 
 
-PODS = Collection("v1", "pods")
-NODES = Collection("v1", "nodes")
-CLAIMS = Collection("v1", "persistentvolumeclaims")
-VOLUMES = Collection("v1", "persistentvolumes")
-REPLICATION_CONTROLLERS = Collection("v1", "replicationcontrollers")
-STORAGE_CLASSES = Collection("storage.k8s.io/v1", "storageclasses")
-DEPLOYMENTS = Collection("apps/v1", "deployments")
-REPLICA_SETS = Collection("apps/v1", "replicasets")
-STATEFUL_SETS = Collection("apps/v1", "statefulsets")
-JOBS = Collection("batch/v1", "jobs")
-BUDGETS = Collection("policy/v1", "poddisruptionbudgets")
+PODS = MirrorCollection("v1", "pods")
+NODES = MirrorCollection("v1", "nodes")
+CLAIMS = MirrorCollection("v1", "persistentvolumeclaims")
+VOLUMES = MirrorCollection("v1", "persistentvolumes")
+REPLICATION_CONTROLLERS = MirrorCollection("v1", "replicationcontrollers")
+STORAGE_CLASSES = MirrorCollection("storage.k8s.io/v1", "storageclasses")
+DEPLOYMENTS = MirrorCollection("apps/v1", "deployments")
+REPLICA_SETS = MirrorCollection("apps/v1", "replicasets")
+STATEFUL_SETS = MirrorCollection("apps/v1", "statefulsets")
+JOBS = MirrorCollection("batch/v1", "jobs")
+BUDGETS = MirrorCollection("policy/v1", "poddisruptionbudgets")
 
 
 def key_of(body: Object) -> str:
@@ -84,9 +82,9 @@ class Mirror:
 
     def __init__(
         self,
-        api: Api,
+        api: ActorApi,
         clock: Clock,
-        collection: Collection,
+        collection: MirrorCollection,
         on_change: OnChange,
         *,
         label_selector: str = "",
@@ -124,7 +122,7 @@ class Mirror:
                     self._version = ""
                 else:
                     _log.debug("%s: %s", self._collection.plural, refusal)
-            except Unreachable as error:
+            except ServerUnreachable as error:
                 _log.debug("%s: %s", self._collection.plural, error)
             await self._clock.sleep(pause_seconds)
             pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)

@@ -8,7 +8,7 @@
 A node is selected by the annotation `volume.kubernetes.io/selected-node`, which the scheduler writes. The volume of
 such a claim can be reached from the node's zone, or from that node alone where it has no zone. When a claim is gone,
 the volume that was made for it goes too, unless its reclaim policy says otherwise; then it is Released. A volume that
-somebody else makes for no claim is Available.
+a user creates for no claim is Available.
 
 Claims and volumes that are being deleted lose the finalizers by which Kubernetes protects what is in use, as soon as
 it is not.
@@ -19,10 +19,10 @@ What it does not do: choose among existing volumes for a claim that names none, 
 from collections.abc import Mapping
 from typing import Any
 
-from berth.sim.actors.api import Api, Object
+from berth.sim.actors.api import ActorApi, Object
 from berth.sim.actors.clock import Clock
 from berth.sim.actors.controller import Controller, is_deleting, phase_of
-from berth.sim.actors.mirror import CLAIMS, NODES, PODS, STORAGE_CLASSES, VOLUMES, Collection, key_of
+from berth.sim.actors.mirror import CLAIMS, NODES, PODS, STORAGE_CLASSES, VOLUMES, MirrorCollection, key_of
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -37,7 +37,7 @@ FINISHED = frozenset({"Succeeded", "Failed"})
 class Provisioner(Controller):
     """See the module's text. `provisioners`: whose classes are served; None for all but `no-provisioner`."""
 
-    def __init__(self, api: Api, clock: Clock, *, provisioners: frozenset[str] | None = None) -> None:
+    def __init__(self, api: ActorApi, clock: Clock, *, provisioners: frozenset[str] | None = None) -> None:
         super().__init__(api, clock, workers=4)
         self._provisioners = provisioners
         self._claims = self._mirror(CLAIMS, self._on_claim)
@@ -202,7 +202,7 @@ class Provisioner(Controller):
             await self._unprotect(VOLUMES, volume, VOLUME_PROTECTION)
         return None
 
-    async def _unprotect(self, collection: Collection, body: Object, finalizer: str) -> None:
+    async def _unprotect(self, collection: MirrorCollection, body: Object, finalizer: str) -> None:
         finalizers = body["metadata"].get("finalizers") or []
         if finalizer in finalizers:
             left = [other for other in finalizers if other != finalizer]

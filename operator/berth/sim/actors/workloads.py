@@ -17,11 +17,11 @@ from typing import Any
 
 import orjson
 
-from berth.sim.actors.api import Api, Object, Refused
+from berth.sim.actors.api import ActorApi, Object, Refused
 from berth.sim.actors.clock import Clock, timestamp
 from berth.sim.actors.controller import Controller, controller_of, is_deleting, is_ready, owner_reference, phase_of
-from berth.sim.actors.crews import UNSEEN_SECONDS, Crews
-from berth.sim.actors.mirror import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, Collection, Mirror, OnChange, key_of
+from berth.sim.actors.mirror import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, Mirror, MirrorCollection, OnChange, key_of
+from berth.sim.actors.pod_names import UNSEEN_SECONDS, PodNames
 
 HASH_LABEL = "pod-template-hash"
 FINISHED = frozenset({"Succeeded", "Failed"})
@@ -33,9 +33,9 @@ AT_ONCE = 50  # pods made in one go; the rest at once afterwards, so that no own
 class Workloads(Controller):
     """See the module's text. Keys are "Kind namespace/name"."""
 
-    def __init__(self, api: Api, clock: Clock) -> None:
+    def __init__(self, api: ActorApi, clock: Clock) -> None:
         super().__init__(api, clock, workers=8)
-        self._crews = Crews(clock)
+        self._names = PodNames(clock)
         self._deployments = self._mirror(DEPLOYMENTS, self._on("Deployment"))
         self._replica_sets = self._mirror(REPLICA_SETS, self._on("ReplicaSet"))
         self._jobs = self._mirror(JOBS, self._on("Job"))
@@ -69,11 +69,11 @@ class Workloads(Controller):
             owned.pop(key, None)
         else:
             owned[key] = body
-        self._crews.seen(owner["uid"], body["metadata"]["name"])
+        self._names.seen(owner["uid"], body["metadata"]["name"])
         self._look_at(f"{owner['kind']} {body['metadata']['namespace']}/{owner['name']}")
 
     def _look_at_orphans(self, kind: str, owner: Object) -> None:
-        self._crews.dismiss(owner["metadata"]["uid"])
+        self._names.dismiss(owner["metadata"]["uid"])
         for key in self._owned.get(owner["metadata"]["uid"], ()):
             owned = "ReplicaSet" if kind == "Deployment" else "Pod"
             self._look_at(f"{owned} {key}")
@@ -179,7 +179,7 @@ class Workloads(Controller):
     async def _keep_replica_set(self, replica_set: Object) -> float | None:
         wanted = int(replica_set["spec"].get("replicas", 1))
         pods = [pod for pod in self._owned_by(replica_set) if phase_of(pod) not in FINISHED and not is_deleting(pod)]
-        on_their_way = self._crews.unseen(replica_set["metadata"]["uid"])
+        on_their_way = self._names.unseen(replica_set["metadata"]["uid"])
         missing = wanted - len(pods) - on_their_way
         for _ in range(min(missing, AT_ONCE)):
             await self._make_pod(replica_set, "apps/v1", "ReplicaSet")
@@ -200,7 +200,7 @@ class Workloads(Controller):
 
     async def _make_pod(self, owner: Object, api_version: str, kind: str) -> None:
         uid = owner["metadata"]["uid"]
-        name = self._crews.next_name(uid, owner["metadata"]["name"])
+        name = self._names.next_name(uid, owner["metadata"]["name"])
         template = owner["spec"]["template"]
         metadata = template.get("metadata") or {}
         made = await self._create(
@@ -218,7 +218,7 @@ class Workloads(Controller):
             },
         )
         key = f"{owner['metadata']['namespace']}/{name}"
-        self._crews.made(uid, name, now=made and key not in self._pods.objects)
+        self._names.made(uid, name, now=made and key not in self._pods.objects)
 
     # --- Jobs ------------------------------------------------------------------------------------------------------
 
@@ -232,7 +232,7 @@ class Workloads(Controller):
         spec = job["spec"]
         parallelism = int(spec.get("parallelism", 1))
         completions = int(spec.get("completions") or parallelism)
-        on_their_way = self._crews.unseen(job["metadata"]["uid"])
+        on_their_way = self._names.unseen(job["metadata"]["uid"])
         over = self._job_verdict(job, completions, succeeded, failed)
         wanted = 0 if over or spec.get("suspend") else min(parallelism, completions - succeeded)
         missing = wanted - len(active) - on_their_way
@@ -262,7 +262,7 @@ class Workloads(Controller):
 
     # --- statuses --------------------------------------------------------------------------------------------------
 
-    async def _keep_status(self, collection: Collection, body: Object, status: Object) -> None:
+    async def _keep_status(self, collection: MirrorCollection, body: Object, status: Object) -> None:
         old = body.get("status") or {}
         changed = {name: value for name, value in status.items() if old.get(name, _nothing(value)) != value}
         if changed:

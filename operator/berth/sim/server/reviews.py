@@ -1,0 +1,98 @@
+"""TokenReview and SubjectAccessReview: whose token it is, and what its owner may do with a path.
+
+    server = SimServer(store, accounts={"some-token": Account("monitor", rules=(AccessRule("get", "/metrics"),))})
+
+The embedded server allows every request; this is for programs that review the tokens of *their* clients. It knows the
+accounts that it was given and nothing else: no roles are evaluated, and a question about a resource rather than a path
+is answered 501. Questions and refusals have the real server's form and words (tests/contract/test_reviews.py). They are
+not in discovery: no client looks for them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from berth.sim.errors import StatusError, bad_request, method_not_allowed, not_implemented
+
+AUTHENTICATION: Final = "authentication.k8s.io/v1"
+AUTHORIZATION: Final = "authorization.k8s.io/v1"
+PATHS: Final = {
+    f"/apis/{AUTHENTICATION}/tokenreviews": (AUTHENTICATION, "TokenReview"),
+    f"/apis/{AUTHORIZATION}/subjectaccessreviews": (AUTHORIZATION, "SubjectAccessReview"),
+}
+AUDIENCES: Final = ("https://kubernetes.default.svc",)
+EVERYTHING: Final = "system:masters"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRule:
+    """A verb, or "*", and a path, which may end in "*"."""
+
+    verb: str
+    path: str
+
+    def covers(self, verb: str, path: str) -> bool:
+        if self.verb not in ("*", verb):
+            return False
+        return path.startswith(self.path[:-1]) if self.path.endswith("*") else path == self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A user with a token."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ("system:authenticated",)
+    rules: tuple[AccessRule, ...] = ()
+
+
+def review(accounts: Mapping[str, Account], path: str, method: str, body: object) -> dict[str, Any]:
+    """The answer to a question that was posted to one of PATHS; raises StatusError."""
+    if method != "POST":
+        raise method_not_allowed("the server does not allow this method on the requested resource")
+    version, kind = PATHS[path]
+    if not isinstance(body, Mapping):
+        raise bad_request("the body of the request is not an object")
+    if body.get("kind", kind) != kind or body.get("apiVersion", version) != version:
+        asked = f'{body.get("kind")} in version "{body.get("apiVersion")}"'
+        raise bad_request(f"{asked} cannot be handled as a {kind}")
+    spec = body.get("spec")
+    spec = spec if isinstance(spec, Mapping) else {}
+    status = _identify(accounts, spec) if kind == "TokenReview" else _judge(accounts, spec)
+    return {"kind": kind, "apiVersion": version, "metadata": {}, "spec": dict(spec), "status": status}
+
+
+def _identify(accounts: Mapping[str, Account], spec: Mapping[str, Any]) -> dict[str, Any]:
+    token = spec.get("token")
+    if not token or not isinstance(token, str):
+        raise bad_request("token is required for TokenReview in authentication")
+    account = accounts.get(token)
+    if account is None:
+        return {"user": {}, "error": "invalid bearer token"}
+    user = {"username": account.name, "groups": list(account.groups)} | ({"uid": account.uid} if account.uid else {})
+    return {"authenticated": True, "user": user, "audiences": list(AUDIENCES)}
+
+
+def _judge(accounts: Mapping[str, Account], spec: Mapping[str, Any]) -> dict[str, Any]:
+    asked, resource = spec.get("nonResourceAttributes"), spec.get("resourceAttributes")
+    if (asked is None) is (resource is None):
+        raise _invalid(
+            "spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes "
+            "must be specified"
+        )
+    if not spec.get("user") and not spec.get("groups"):
+        raise _invalid('spec.user: Invalid value: "": at least one of user or group must be specified')
+    if not isinstance(asked, Mapping):
+        raise not_implemented("the embedded API server does not review access to resources")
+    verb, path = str(asked.get("verb", "")), str(asked.get("path", ""))
+    if EVERYTHING in (spec.get("groups") or ()):
+        return {"allowed": True}
+    rules = [rule for account in accounts.values() if account.name == spec.get("user") for rule in account.rules]
+    return {"allowed": any(rule.covers(verb, path) for rule in rules)}
+
+
+def _invalid(problem: str) -> StatusError:
+    return StatusError(422, "Invalid", f'.authorization.k8s.io "" is invalid: {problem}', {})
