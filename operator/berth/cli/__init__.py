@@ -1,8 +1,9 @@
 """The command line: `berth run`, `leader`, `demo`, `judge`, `policy lint`, `policy import`, `policy diff`, `version`.
 
-Parsing is argparse's; a command is a module that adds its parser and a function that returns an exit code. What a user
-got wrong is said in one line on standard error, without a traceback. Exit codes: 0 all well, 1 it failed, 2 it was
-asked wrongly; where a command means something else by them, its help says so.
+Parsing is argparse's; a command is a module that describes its parser and a function that returns an exit code. The
+module is imported when the command is chosen, so that no command waits for what another one needs. What a user got
+wrong is said in one line on standard error, without a traceback. Exit codes: 0 all well, 1 it failed, 2 a usage error;
+where a command means something else by them, its help says so.
 """
 
 import argparse
@@ -13,13 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from berth import __version__
-from berth.cli.common import FAILED, OK, complain, new_parser
-from berth.cli.judge import add_judge
-from berth.cli.leader import add_leader
-from berth.cli.policy import add_policy
-from berth.cli.run import add_run
-from berth.demo import add_arguments as add_demo_arguments
-from berth.demo import main as run_demo
+from berth.cli.common import FAILED, OK, add_commands, complain, describe
 
 __all__ = ["main", "make_parser"]
 
@@ -36,6 +31,18 @@ EXAMPLES = """examples:
   %(prog)s judge cases.jsonl > verdicts.jsonl         decide cases without a cluster
 
 """
+
+COMMANDS = {
+    "run": ("schedule pods on a cluster", "berth.cli.run"),
+    "demo": ("watch Berth work on an embedded cluster", "berth.cli.demo"),
+    "leader": ("show which replica leads, and who stands by", "berth.cli.leader"),
+    "judge": ("decide cases from a file, without a cluster", "berth.cli.judge"),
+    "policy": (
+        "check and compare SchedulingPolicies, or make them from configurations of kube-scheduler",
+        "berth.cli.policy",
+    ),
+}
+"""Name to what it does and the module that has it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,21 +78,10 @@ def _program_name() -> str:
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
-    parser = new_parser(
-        argparse.ArgumentParser,
-        prog=program,
-        text="A Kubernetes scheduler that you program with kubectl.",
-        more=EXAMPLES,
-    )
+    parser = argparse.ArgumentParser(prog=program, allow_abbrev=False)
+    describe(parser, "A Kubernetes scheduler that you program with kubectl.", EXAMPLES)
     parser.add_argument("--version", action="version", version=f"berth {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    add_run(commands)
-    demo = commands.add_parser("demo", help="watch Berth work on an embedded cluster", allow_abbrev=False)
-    add_demo_arguments(demo)
-    demo.set_defaults(command=run_demo)
-    add_leader(commands)
-    add_judge(commands)
-    add_policy(commands)
+    commands = add_commands(parser, "COMMAND", COMMANDS)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)
     return parser

@@ -5,11 +5,14 @@ import logging
 import os
 import sys
 import zlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from berth.cluster.credentials import Source
 from berth.policy.reading import is_object_name
+
+if TYPE_CHECKING:
+    from berth.cluster.credentials import Source
 
 OK, FAILED, USAGE = 0, 1, 2
 UNREADABLE = (OSError, UnicodeDecodeError, EOFError, zlib.error)  # what reading a file, packed or not, may raise
@@ -17,19 +20,30 @@ UNREADABLE = (OSError, UnicodeDecodeError, EOFError, zlib.error)  # what reading
 EXIT_CODES = "exit codes:\n  0  all well\n  1  it failed; standard error says why\n  2  it was asked wrongly\n"
 
 
-def new_parser(
-    make: Any, *names: str, text: str, more: str = "", exit_codes: str = EXIT_CODES, **others: Any
-) -> argparse.ArgumentParser:
-    """A parser whose help has the text before the arguments, and `more` and the exit codes after them."""
-    parser: argparse.ArgumentParser = make(
-        *names,
-        description=text,
-        epilog=more + exit_codes,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-        **others,
-    )
-    return parser
+def describe(parser: argparse.ArgumentParser, text: str, more: str = "", exit_codes: str = EXIT_CODES) -> None:
+    """Give the parser a help that has the text before the arguments, and `more` and the exit codes after them."""
+    parser.description, parser.epilog = text, more + exit_codes
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+
+
+class CommandParser(argparse.ArgumentParser):
+    """The parser of a command, which is filled by the command's module once the command has been chosen."""
+
+    module: str = ""
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        module, self.module = self.module, ""
+        if module:
+            import_module(module).fill(self)
+        return super().parse_known_args(args, namespace)
+
+
+def add_commands(parser: argparse.ArgumentParser, metavar: str, commands: Mapping[str, tuple[str, str]]) -> Any:
+    """Add the commands, each with what it does and the module that has it: `fill(parser)` adds its arguments there."""
+    actions = parser.add_subparsers(metavar=metavar, required=True, parser_class=CommandParser)
+    for name, (text, module) in commands.items():
+        actions.add_parser(name, help=text, allow_abbrev=False).module = module
+    return actions
 
 
 def add_credentials(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +56,10 @@ def add_credentials(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
 
 
-def credentials_source(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Source:
+def credentials_source(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> "Source":
     """Where the credentials are: flags win over the environment."""
+    from berth.cluster.credentials import Source  # a client of clusters, which most commands do without
+
     kubeconfig = options.kubeconfig or environment.get("BERTH_KUBECONFIG") or None
     return Source(kubeconfig, options.context or environment.get("BERTH_CONTEXT") or None)
 

@@ -4,19 +4,13 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import TextIO
 
-from berth.cli.common import UNREADABLE, complain, new_parser, whole
-from berth.judge import run_judge
+from berth.cli.common import UNREADABLE, complain, describe, whole
 
 
-def add_judge(commands: Any) -> None:
-    judge = new_parser(
-        commands.add_parser,
-        "judge",
-        help="decide cases from a file, without a cluster",
-        text="Decide cases given as JSON lines and write one verdict a line.",
-    )
+def fill(judge: argparse.ArgumentParser) -> None:
+    describe(judge, "Decide cases given as JSON lines and write one verdict a line.")
     judge.add_argument("file", metavar="FILE", nargs="?", help="the cases (default: standard input)")
     judge.add_argument(
         "--seed",
@@ -40,6 +34,8 @@ def add_judge(commands: Any) -> None:
 
 
 def _judge(options: argparse.Namespace) -> int:
+    from berth.judge import run_judge  # the engine, which the help does without
+
     try:
         with _output(options.output) as out:
             summarise = sys.stderr if options.summary else None

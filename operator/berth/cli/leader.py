@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from berth.cli.common import OK, add_credentials, complain, credentials_source, new_parser, object_name
+from berth.cli.common import OK, add_credentials, complain, credentials_source, describe, object_name
 from berth.cluster.api import Api
 from berth.cluster.credentials import Credentials
 from berth.cluster.errors import ApiError, CredentialsError, Unreachable
@@ -47,15 +47,9 @@ class Seat:
     since: datetime | None
 
 
-def add_leader(commands: Any) -> None:
-    leader = new_parser(
-        commands.add_parser,
-        "leader",
-        help="show which replica leads, and who stands by",
-        text="Show which replica leads, since when, when it was last seen, and who stands by.",
-        more=MORE,
-        exit_codes=EXIT_CODES,
-    )
+def fill(leader: argparse.ArgumentParser) -> None:
+    text = "Show which replica leads, since when, when it was last seen, and who stands by."
+    describe(leader, text, MORE, EXIT_CODES)
     add_credentials(leader)
     leader.add_argument(
         "--peering-name",

@@ -18,7 +18,7 @@ from berth.cli.common import (
     add_credentials,
     complain,
     credentials_source,
-    new_parser,
+    describe,
     silence_logs,
 )
 from berth.cluster.api import Api
@@ -64,15 +64,9 @@ examples:
 """
 
 
-def add_diff(actions: Any) -> None:
-    command = new_parser(
-        actions.add_parser,
-        "diff",
-        help="show which decisions change between two policies",
-        text="Show which decisions change when policy B takes the place of policy A.",
-        more=EXAMPLES,
-        exit_codes=EXIT_CODES,
-    )
+def fill(command: argparse.ArgumentParser) -> None:
+    text = "Show which decisions change when policy B takes the place of policy A."
+    describe(command, text, EXAMPLES, EXIT_CODES)
     command.add_argument("a", metavar="A", help="a policy")
     command.add_argument("b", metavar="B", help="another one")
     pods = command.add_mutually_exclusive_group(required=True)

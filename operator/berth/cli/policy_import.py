@@ -15,7 +15,7 @@ from berth.cli.common import (
     add_credentials,
     complain,
     credentials_source,
-    new_parser,
+    describe,
     object_name,
     object_path,
 )
@@ -25,7 +25,7 @@ from berth.cluster.errors import ApiError, CredentialsError, Unreachable
 from berth.policy.importing.manifest import write_source
 from berth.policy.importing.sources import (
     PROVIDERS,
-    Source,
+    ConfigurationSource,
     bad_source,
     import_document,
     import_provider,
@@ -49,14 +49,8 @@ examples:
 """
 
 
-def add_import(actions: Any) -> None:
-    command = new_parser(
-        actions.add_parser,
-        "import",
-        help="turn configurations of kube-scheduler into policies",
-        text="Turn configurations of kube-scheduler into SchedulingPolicies.",
-        more=EXAMPLES,
-    )
+def fill(command: argparse.ArgumentParser) -> None:
+    describe(command, "Turn configurations of kube-scheduler into SchedulingPolicies.", EXAMPLES)
     command.add_argument("files", metavar="FILE", nargs="*", help='YAML or JSON; "-" is standard input')
     command.add_argument(
         "--configmap", metavar="NAMESPACE/NAME", type=object_path, help="instead of files: a ConfigMap of the cluster"
@@ -106,7 +100,7 @@ def _misuse(text: str) -> int:
     return complain(f"berth policy import: {text}", USAGE)
 
 
-def _tell_problems(sources: Sequence[Source], severity: str) -> None:
+def _tell_problems(sources: Sequence[ConfigurationSource], severity: str) -> None:
     for source in sources:
         for problem in source.imported.problems:
             if problem.severity == severity:
@@ -114,16 +108,16 @@ def _tell_problems(sources: Sequence[Source], severity: str) -> None:
                 print(on_one_line(" ".join(text.split())), file=sys.stderr)
 
 
-def _sources(options: argparse.Namespace) -> list[Source]:
+def _sources(options: argparse.Namespace) -> list[ConfigurationSource]:
     if options.provider:
-        return [Source(options.provider, import_provider(options.provider))]
+        return [ConfigurationSource(options.provider, import_provider(options.provider))]
     if options.configmap:
         config_map = asyncio.run(_get_config_map(options))
         return import_document({**config_map, "kind": "ConfigMap"}, "cluster", options.key)
     return [source for path in options.files for source in _import_file(path, options.key)]
 
 
-def _import_file(path: str, key: str | None) -> list[Source]:
+def _import_file(path: str, key: str | None) -> list[ConfigurationSource]:
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -5,13 +5,12 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import orjson
 
-from berth.cli.common import FAILED, OK, new_parser, silence_logs
+from berth.cli.common import FAILED, OK, describe, silence_logs
 from berth.policy.documents import BadDocument, read_documents, unwrapped
-from berth.policy.linting import LISTS, Finding, lint
+from berth.policy.linting import LISTS, LintFinding, lint
 from berth.policy.wording import on_one_line
 
 EXAMPLES = """The files are looked at together, as if all of them were applied: a policy may be based on another
@@ -27,15 +26,9 @@ examples:
 EXIT_CODES = "exit codes:\n  0  no errors\n  1  errors, all of them said\n  2  it was asked wrongly\n"
 
 
-def add_lint(actions: Any) -> None:
-    command = new_parser(
-        actions.add_parser,
-        "lint",
-        help="say everything that is wrong with policies in files",
-        text="Say everything that is wrong with SchedulingPolicies in files, as the operator would, without a cluster.",
-        more=EXAMPLES,
-        exit_codes=EXIT_CODES,
-    )
+def fill(command: argparse.ArgumentParser) -> None:
+    text = "Say everything that is wrong with SchedulingPolicies in files, as the operator would, without a cluster."
+    describe(command, text, EXAMPLES, EXIT_CODES)
     command.add_argument("files", metavar="FILE", nargs="+", help='YAML or JSON; "-" is standard input')
     command.add_argument(
         "-o", "--output", choices=("text", "json"), default="text", help="format (default: %(default)s)"
@@ -45,7 +38,7 @@ def add_lint(actions: Any) -> None:
 
 def _lint(options: argparse.Namespace) -> int:
     silence_logs()
-    unread: list[Finding] = []
+    unread: list[LintFinding] = []
     documents = [(on_one_line(path), item) for path in options.files for item in read_policies(path, unread)]
     findings = [*unread, *lint(documents)]
     if options.output == "json":
@@ -57,16 +50,16 @@ def _lint(options: argparse.Namespace) -> int:
     return FAILED if any(finding.severity == "error" for finding in findings) else OK
 
 
-def read_policies(path: str, unread: list[Finding]) -> Iterator[object]:
+def read_policies(path: str, unread: list[LintFinding]) -> Iterator[object]:
     """The documents of a file, lists unwrapped; why there are none becomes a finding."""
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
         documents = [item for document in read_documents(text) for item in unwrapped(document, LISTS)]
     except (OSError, UnicodeDecodeError) as error:
-        unread.append(Finding(on_one_line(path), "", "", "error", f"cannot be read: {error}"))
+        unread.append(LintFinding(on_one_line(path), "", "", "error", f"cannot be read: {error}"))
     except BadDocument as error:
-        unread.append(Finding(on_one_line(path), "", "", "error", str(error)))
+        unread.append(LintFinding(on_one_line(path), "", "", "error", str(error)))
     else:
         if not documents:
-            unread.append(Finding(on_one_line(path), "", "", "error", "has no policy in it"))
+            unread.append(LintFinding(on_one_line(path), "", "", "error", "has no policy in it"))
         yield from documents

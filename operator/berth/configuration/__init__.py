@@ -7,6 +7,7 @@
     reading    flag over environment over file over default --> Options
     file       the YAML file: read with every problem named, written with every setting explained
     flags      the command line's arguments
+    introduction  what a process says of them first
     serving    where and with what to serve, by the options
     pages      docs/configuration.md (python -m berth.configuration.pages)
 

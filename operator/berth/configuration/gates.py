@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 Stage = Literal["ALPHA", "BETA"]
 
+BULK_INTAKE: Final = "BulkIntake"
 QUEUEING_HINTS: Final = "QueueingHints"
 EXPRESSIONS: Final = "Expressions"
 SHADOW_POLICIES: Final = "ShadowPolicies"
@@ -30,6 +31,13 @@ class Gate:
 
 
 GATES: tuple[Gate, ...] = (
+    Gate(
+        BULK_INTAKE,
+        "BETA",
+        True,
+        "lists and watches are read many objects at a time, beside kopf's own machinery",
+        "kopf hands over one object after another, which takes several times as long",
+    ),
     Gate(
         EXPRESSIONS,
         "BETA",

@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from berth.cluster.census import REGULAR_SECONDS
 from berth.cluster.leadership import LIFETIME_SECONDS
 from berth.configuration.gates import DEFAULTS
 from berth.policy.addresses import ANY_HOST
-from berth.policy.limits import PROTECTED_NAMESPACES, RESERVED_NAMES
 from berth.serving.addresses import DEFAULT_HTTPS
 
 
@@ -19,7 +17,7 @@ class Options:
     context: str | None = None
     http_address: str = ""
     seed: int | None = None
-    census_seconds: float = REGULAR_SECONDS
+    census_seconds: float = 300.0
     built_in_policy: bool = True
     standalone: bool = False
     peering_name: str = "berth"
@@ -30,8 +28,8 @@ class Options:
     debug_endpoints: bool = False
     log_level: str = "info"
     log_format: str = "text"
-    reserved_scheduler_names: tuple[str, ...] = RESERVED_NAMES
-    protected_namespaces: tuple[str, ...] = PROTECTED_NAMESPACES
+    reserved_scheduler_names: tuple[str, ...] = ("default-scheduler",)
+    protected_namespaces: tuple[str, ...] = ("kube-system",)
     trusted_policies: tuple[str, ...] = ()
     extender_hosts: tuple[str, ...] = (ANY_HOST,)
     extender_networks: tuple[str, ...] = ()

@@ -5,15 +5,15 @@ from pathlib import Path
 from berth.configuration.options import Options
 from berth.serving.addresses import parse_http_address, parse_https_address
 from berth.serving.certificates import Pair
-from berth.serving.server import Plan
+from berth.serving.server import ServingPlan
 
 
-def serving_plan(options: Options) -> Plan:
+def serving_plan(options: Options) -> ServingPlan:
     """ValueError for options that were not read, and make no sense."""
     pair = None
     if options.tls_cert_file is not None and options.tls_private_key_file is not None:
         pair = Pair(Path(options.tls_cert_file), Path(options.tls_private_key_file))
-    return Plan(
+    return ServingPlan(
         parse_https_address(options.https_address) if options.https_address else None,
         parse_http_address(options.http_address) if options.http_address else None,
         pair,

@@ -1,8 +1,7 @@
 """The bridge between the thread that serves and the loop that schedules.
 
-What is shown belongs to the scheduler's loop and is read there, in steps as short as any other; what travels back is
-finished: bytes, records, lines. A loop that does not come round in time is `Stuck`, and what was to be read is then
-not read later for nobody.
+The scheduler's state belongs to the scheduler's loop and is read there, in short steps; only finished values travel
+back: bytes, records, lines. If the loop does not turn in time, `BridgeTimeout` is raised, and the read is cancelled.
 """
 
 import asyncio
@@ -15,19 +14,19 @@ LIMIT_SECONDS = 5.0
 Result = TypeVar("Result")
 
 
-class Stuck(Exception):
-    """The scheduler's loop has not come round."""
+class BridgeTimeout(Exception):
+    """The scheduler's loop did not turn in time, or is closed."""
 
 
 class Bridge:
-    """To one loop; used in another one."""
+    """Runs functions in one loop; used in another one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, limit_seconds: float = LIMIT_SECONDS) -> None:
         self._loop = loop
         self._limit_seconds = limit_seconds
 
     async def call(self, work: Callable[[], Result]) -> Result:
-        """What `work` returns over there, or raises. Stuck when it is not done in time."""
+        """Returns what `work` returns in the other loop, or raises it. Raises BridgeTimeout if it takes too long."""
         done: concurrent.futures.Future[Result] = concurrent.futures.Future()
 
         def carry_out() -> None:
@@ -41,17 +40,17 @@ class Bridge:
         try:
             self._loop.call_soon_threadsafe(carry_out)
         except RuntimeError as error:  # it is closed
-            raise Stuck from error
+            raise BridgeTimeout from error
         return await self._wait(done, self._limit_seconds)
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, Result]], limit_seconds: float) -> Result:
-        """The same for what has to wait over there."""
+        """Does the same with a coroutine."""
         coroutine = work()
         try:
             done = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except RuntimeError as error:
             coroutine.close()
-            raise Stuck from error
+            raise BridgeTimeout from error
         return await self._wait(done, limit_seconds)
 
     async def _wait(self, done: "concurrent.futures.Future[Result]", limit_seconds: float) -> Result:
@@ -60,5 +59,5 @@ class Bridge:
                 return await asyncio.wrap_future(done)
         except TimeoutError:
             if done.done() and not done.cancelled():
-                raise  # it is the work's own
-            raise Stuck from None
+                raise  # a timeout of the work itself
+            raise BridgeTimeout from None

@@ -1,13 +1,12 @@
 """The certificate that HTTPS is served with: given in files, or made by Berth for itself.
 
-Given files are looked at again now and then, as they are renewed by whoever made them (cert-manager, a rotated Secret),
-and the new ones are for connections from then on. Files that cannot be used at that moment, as one of the two has been
-replaced and the other not yet, change nothing: the last good pair stays, and the log says so once.
+Given files are checked again from time to time, because cert-manager or a rotated Secret renews them; new connections
+use the new pair. If the files are invalid at that moment, because only one of the two has been replaced, the last good
+pair stays, and this is logged once.
 
-A self-made certificate proves nothing to anybody who does not know it already; it is there so that tokens do not travel
-in the clear. It lives in memory: Python's ssl reads certificates from files only, and is given one that has no name
-(memfd) or, on systems without those, one that only we can read and that is gone a moment later. It is made anew long
-before it expires.
+A self-made certificate proves nothing to a client that does not know it; it is there so that tokens are not sent in the
+clear. It lives in memory. Python's ssl reads certificates from files only, so it gets a file without a name (memfd) or,
+on systems without those, one that only we can read and that is deleted at once. It is renewed long before it expires.
 """
 
 import contextlib
@@ -33,14 +32,14 @@ _log = logging.getLogger(__name__)
 
 
 class BadCertificate(Exception):
-    """The certificate and the key cannot be served with; str() names the flag and says why."""
+    """The certificate or the key is invalid; str() names the flag and says why."""
 
 
 class Certificates(Protocol):
-    """What TLS is served with now."""
+    """The certificate that is served now."""
 
     def context(self) -> ssl.SSLContext:
-        """For the next connection. Never raises once it has returned."""
+        """Returns the context for the next connection. Never raises after its first success."""
         ...
 
 
@@ -53,7 +52,7 @@ class Pair:
 
 
 class GivenCertificates:
-    """From files, read again when they change. Raises BadCertificate if they are no good to begin with."""
+    """Certificates from files, read again when they change. Raises BadCertificate if they are invalid at the start."""
 
     def __init__(self, pair: Pair, now: Callable[[], float] = time.monotonic) -> None:
         self._pair = pair
@@ -86,15 +85,15 @@ class GivenCertificates:
 
 
 class SelfMadeCertificates:
-    """Made when first asked for, and anew when half its time is over."""
+    """A certificate of our own, made on first use, which no start waits for, and renewed after half its lifetime."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._made_seconds = now()
-        self._context = _self_made()
+        self._made_seconds = 0.0
+        self._context: ssl.SSLContext | None = None
 
     def context(self) -> ssl.SSLContext:
-        if self._now() - self._made_seconds >= RENEWED_SECONDS:
+        if self._context is None or self._now() - self._made_seconds >= RENEWED_SECONDS:
             self._made_seconds = self._now()
             self._context = _self_made()
         return self._context
@@ -112,7 +111,7 @@ def _new_context() -> ssl.SSLContext:
 
 
 def _look(pair: Pair) -> tuple[object, ...]:
-    """Different whenever one of the files is another one, or has been written."""
+    """Returns a value that changes whenever one of the files is replaced or written."""
     seen: list[object] = []
     for path in (pair.certificate, pair.key):
         try:

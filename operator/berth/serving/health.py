@@ -1,22 +1,21 @@
 """Health: is the process alive, is it ready, and if not, what is it waiting for.
 
-`/livez` and `/healthz` fail when the process has to be ended to go on: the event loop hangs, the scheduling loop has
-failed, or one of the other alarms says so. They are asked in the serving thread, since a loop that hangs cannot
-answer for itself, and only read. `/readyz` is ready once every kind's first list is whole and decisions are made, here
-or by the replica that leads, and nothing else that was added to its checks says no; it is asked in the scheduler's
-loop. `?verbose` lists every check, in the format of the Kubernetes components.
+`/livez` and `/healthz` fail when the process must be restarted: the event loop hangs, the scheduling loop has failed,
+or another alarm says so. Alarms are called in the serving thread, because a loop that hangs cannot answer. `/readyz` is
+ready once every kind is synced and decisions are made, here or by the replica that leads, and no other check fails. It
+is called in the scheduler's loop. `?verbose` lists every check, in the format of the Kubernetes components.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 Alarm = Callable[[], str | None]
-"""Why the process is to be ended, or None; called in the serving thread."""
+"""Returns why the process must be restarted, or None; called in the serving thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found: a problem, or none; a note is for people, and changes nothing."""
+    """The result of a check: a problem or None. A note is only shown."""
 
     problem: str | None = None
     note: str = ""
@@ -39,11 +38,11 @@ class Readiness:
         return all(finding.problem is None for finding in self.all().values())
 
     def all(self) -> dict[str, Finding]:
-        """Every finding, in the order in which it is shown."""
+        """Returns every finding, in the order of the page."""
         waiting = [kind for kind, state in self.kinds.items() if state != "ok"]
         return {
             **{kind: _read(state) for kind, state in sorted(self.kinds.items())},
-            "cache": Finding(f"{len(waiting)} of {len(self.kinds)} kinds are not whole") if waiting else Finding(),
+            "cache": Finding(f"{len(waiting)} of {len(self.kinds)} kinds are not synced") if waiting else Finding(),
             "scheduler": Finding(None if self.is_open else "makes no decisions yet"),
             **self.findings,
         }
@@ -54,7 +53,7 @@ class Readiness:
 
 
 def liveness(alarms: Mapping[str, Alarm]) -> dict[str, Finding]:
-    """What each alarm says now; one that fails itself is no reason to end the process."""
+    """Returns the finding of each alarm; one that raises is no reason to restart the process."""
     return {name: _ask(alarm) for name, alarm in list(alarms.items())}
 
 
@@ -70,7 +69,7 @@ def liveness_text(path: str, findings: Mapping[str, Finding], *, verbose: bool) 
 
 
 def _report(title: str, findings: Mapping[str, Finding], *, verbose: bool) -> str:
-    """`ok` where that is all there is to say, else one line a check."""
+    """Returns `ok`, or one line for each check if one failed or with `verbose`."""
     passed = all(finding.problem is None for finding in findings.values())
     if passed and not verbose:
         return "ok"

@@ -1,15 +1,18 @@
-"""Logs: one line a record on standard error, as text or as JSON, without the same complaint every second.
+"""Logs: one line for each record on standard error, as text or as JSON, without endless repetitions.
 
-A record says in words what happened. Whom it is about stands beside the words, in fields that machines can ask for:
-`pod` (namespace/name), `uid`, `node`, `policy`, `kind`. JSON lines show them; text lines have them in their words.
+The message of a record says what happened. The objects that it is about are fields beside the message: `pod`
+(namespace/name), `uid`, `node`, `policy`, `kind`. JSON lines have these fields; in text lines they are part of the
+message.
 
-kopf reports every failed attempt of every watch. During an outage that is a line a second a kind, all saying the
-same; each such message is let through once a minute, and one for all kinds together while the server does not answer.
-Only kopf's lines are held back: what Berth says is said as often as it happens. At level debug nothing is.
+kopf reports every failed attempt of every watch. During an outage these are equal lines every second for each kind.
+Each such message is logged once a minute, and one for all kinds together while the server does not answer. Only kopf's
+lines are held back, and none at level debug.
 
 No secret and no object's spec is logged, at any level. Berth's own lines have names, fields and states only. Libraries
-are less careful: kopf's object logger and the API client print whole objects at debug, so they speak from warnings on
-always; and an exception of the HTTP client may show the request's headers, so credentials are cut out of every line.
+are less careful. kopf's object logger and the API client print objects at debug, so they are always limited to
+warnings. An exception of the HTTP client may show the request's headers, so credentials are cut out of every line.
+
+The JSON formatter is our own: python-json-logger would need as many lines to choose, rename and redact the fields.
 """
 
 import logging
@@ -28,8 +31,8 @@ REMEMBERED = 1000
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 FIELDS = ("kind", "pod", "uid", "node", "policy", "version", "python", "configuration")
-CHATTY = ("kopf",)  # at info, too, they say more than anybody wants to know
-TALKATIVE = ("kopf.objects", "kubernetes_asyncio")  # whole objects, at debug
+CHATTY = ("kopf",)  # too many lines at info
+TALKATIVE = ("kopf.objects", "kubernetes_asyncio")  # print objects at debug
 REMOVED = "[removed]"
 _ATTEMPT = re.compile(r"#\d+(/\d+)?")
 _OUTAGE = re.compile(
@@ -48,8 +51,8 @@ _log = logging.getLogger(__name__)
 
 
 class Repeats(logging.Filter):
-    """Lets a message of kopf through once a minute; those of one outage, or that differ in an attempt's number only,
-    are the same. Messages of others pass, and all of them where everything is wanted (`everything`).
+    """Passes a message of kopf once a minute. Messages of one outage, or that differ only in an attempt's number, count
+    as the same. Messages of other loggers always pass, and so do all with `everything`.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -73,7 +76,7 @@ class Repeats(logging.Filter):
 
 
 def without_credentials(text: str) -> str:
-    """The text, with what looks like a credential cut out."""
+    """Returns the text without what looks like a credential."""
     cut = _CREDENTIALS.sub(lambda found: f"{''.join(filter(None, found.groups()))}{REMOVED}", text)
     return _PRIVATE_KEY.sub(REMOVED, cut)
 
@@ -84,7 +87,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line; the time is UTC, as RFC 3339 writes it."""
+    """One JSON object for each line; the time is UTC in the form of RFC 3339."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -103,7 +106,7 @@ _repeats = Repeats()
 
 
 def configure(level: str, style: str) -> None:
-    """Set the process's logging up."""
+    """Sets up the logging of the process."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter(TEXT_FORMAT))
     handler.addFilter(_repeats)
@@ -112,9 +115,9 @@ def configure(level: str, style: str) -> None:
 
 
 def set_level(level: str) -> None:
-    """What is logged from now on: records of this level and above; ValueError for what is none of LEVELS.
+    """Logs records of this level and above from now on. Raises ValueError if it is not one of LEVELS.
 
-    Others than Berth speak from warnings on, unless everything is wanted.
+    Libraries are limited to warnings, except at level debug.
     """
     if level not in LEVELS:
         raise ValueError(f'"{level}" is not one of {", ".join(LEVELS)}')
@@ -127,13 +130,13 @@ def set_level(level: str) -> None:
 
 
 def get_level() -> str:
-    """The level from which on is logged, the nearest of LEVELS."""
+    """Returns the current level, the nearest of LEVELS."""
     number = logging.getLogger().getEffectiveLevel()
     return next((name for name in LEVELS if number <= logging.getLevelNamesMapping()[name.upper()]), LEVELS[-1])
 
 
 def change_level(wanted: str, asked_by: str) -> None:
-    """Another level from now on; said, with who asked, before or after: where more is logged."""
+    """Changes the level. The line that says so is logged at the more verbose of the two levels."""
     quieter = logging.getLevelNamesMapping()[wanted.upper()] > logging.getLogger().getEffectiveLevel()
     said = f"The log level was {get_level()} and is {wanted}, as %r has asked"
     if quieter:

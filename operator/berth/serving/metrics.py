@@ -1,8 +1,8 @@
-"""Metrics in the Prometheus format, read from `statistics()` at the moment somebody asks.
+"""Metrics in the Prometheus format, read from `statistics()` at each scrape.
 
-Nothing is counted here: long-lived objects keep their own counts and the table (`metric_table`) names them. Names of
-kube-scheduler are used where the meaning is the same, with its labels and buckets, `berth_*` elsewhere. Labels take
-values from small sets only: queue parts, outcomes, kinds, and the first so many scheduler names, plugins and policies.
+Nothing is counted here: long-lived objects have their own counters, and the table (`metric_table`) names them. A metric
+with the meaning of one of kube-scheduler's has its name, labels and buckets; all others are `berth_*`. Labels have
+values from small sets only: queue parts, outcomes, kinds, and the first scheduler names, plugins and policies.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,15 +1,15 @@
-"""What there is to see under which path, and who may see it.
+"""The paths that are served, and who may read them.
 
-    /livez /healthz /readyz [?verbose]       anybody
-    /metrics                                 whoever has the right, as for everything below
+    /livez /healthz /readyz [?verbose]       every client
+    /metrics                                 users with the right, as for everything below
     /configz
     /log-level                               GET shows it, PUT changes it
     /debug/cache /debug/queue                only where they are switched on
 
-A request for anything else is asked for a token first, like those that exist, so that nobody without one can tell which
-do. Over plain HTTP on loopback it is all the same: other users of a machine and other containers of a pod are there,
-too. Health is judged in this thread; everything else is read in the scheduler's loop, over the bridge, and what is long
-is read a few lines at a time, so that decisions are made in between.
+A request for an unknown path needs a token as well, so that a client without one cannot find out which paths exist. The
+same holds for plain HTTP on loopback: other users of the machine and other containers of the pod reach it, too.
+Liveness is checked in this thread; everything else is read in the scheduler's loop, over the bridge. Long texts are
+read a few lines at a time, so that decisions are made in between.
 """
 
 import itertools
@@ -22,11 +22,11 @@ from aiohttp import web
 
 from berth.scheduler.access import User
 from berth.serving import logs
-from berth.serving.answers import plain, raw, stream
-from berth.serving.bridge import Bridge, Stuck
-from berth.serving.gate import Gate, Refusal
+from berth.serving.authorizer import AccessDenied, Authorizer
+from berth.serving.bridge import Bridge, BridgeTimeout
 from berth.serving.health import Alarm, Readiness, liveness, liveness_text
 from berth.serving.metrics import Statistics, render
+from berth.serving.responses import plain, raw, stream
 
 METRICS_TYPE = "text/plain; version=0.0.4"
 JSON_TYPE = "application/json"
@@ -40,8 +40,8 @@ Page = Callable[[web.BaseRequest, User], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """What is shown. `alarms` are asked in the serving thread, everything else in the scheduler's loop."""
+class ServedState:
+    """What is served. `alarms` are called in the serving thread, everything else in the scheduler's loop."""
 
     readiness: Callable[[], Readiness]
     statistics: Statistics
@@ -54,9 +54,9 @@ class Subject:
 class Pages:
     """Answers requests; lives in the serving loop."""
 
-    def __init__(self, subject: Subject, gate: Gate, bridge: Bridge, *, debug: bool) -> None:
-        self._subject = subject
-        self._gate = gate
+    def __init__(self, state: ServedState, authorizer: Authorizer, bridge: Bridge, *, debug: bool) -> None:
+        self._state = state
+        self._authorizer = authorizer
         self._bridge = bridge
         self._pages: dict[str, dict[str, Page]] = {
             "/metrics": {"GET": self._metrics},
@@ -72,8 +72,8 @@ class Pages:
         try:
             if path in LIVENESS or path == READINESS:
                 return await self._health(request)
-            user = await self._gate.admit(request.headers.get("Authorization", ""), method.lower(), path)
-            if isinstance(user, Refusal):
+            user = await self._authorizer.admit(request.headers.get("Authorization", ""), method.lower(), path)
+            if isinstance(user, AccessDenied):
                 return _refuse(user)
             page = self._pages.get(path)
             if page is None:
@@ -81,7 +81,7 @@ class Pages:
             if method not in page:
                 return _not_allowed(page)
             return await page[method](request, user)
-        except Stuck:
+        except BridgeTimeout:
             return plain(503, UNANSWERED)
 
     # --- health ------------------------------------------------------------------------------------------------------
@@ -93,23 +93,23 @@ class Pages:
         if request.path in LIVENESS:
             return self._liveness(request.path, verbose=verbose)
         try:
-            readiness = await self._bridge.call(self._subject.readiness)
-        except Stuck:
+            readiness = await self._bridge.call(self._state.readiness)
+        except BridgeTimeout:
             return plain(503, f"[-]loop failed: {UNANSWERED}\nreadyz check failed\n")
         return plain(200 if readiness.is_ready else 503, readiness.text(verbose=verbose))
 
     def _liveness(self, path: str, *, verbose: bool) -> web.Response:
-        findings = liveness(self._subject.alarms)
+        findings = liveness(self._state.alarms)
         passed = all(finding.problem is None for finding in findings.values())
         return plain(200 if passed else 500, liveness_text(path, findings, verbose=verbose))
 
-    # --- for those who have the right --------------------------------------------------------------------------------
+    # --- for users with the right ------------------------------------------------------------------------------------
 
     async def _metrics(self, _: web.BaseRequest, user: User) -> web.Response:
-        return raw(await self._bridge.call(lambda: render(self._subject.statistics)), METRICS_TYPE)
+        return raw(await self._bridge.call(lambda: render(self._state.statistics)), METRICS_TYPE)
 
     async def _configz(self, _: web.BaseRequest, user: User) -> web.Response:
-        configuration = await self._bridge.call(self._subject.configuration)
+        configuration = await self._bridge.call(self._state.configuration)
         return raw(orjson.dumps(configuration, option=orjson.OPT_INDENT_2), JSON_TYPE)
 
     async def _log_level(self, _: web.BaseRequest, user: User) -> web.Response:
@@ -126,10 +126,10 @@ class Pages:
         return plain(200, wanted + "\n")
 
     async def _cache(self, request: web.BaseRequest, user: User) -> web.StreamResponse:
-        return await self._stream(request, self._subject.cache_lines)
+        return await self._stream(request, self._state.cache_lines)
 
     async def _queue(self, request: web.BaseRequest, user: User) -> web.StreamResponse:
-        return await self._stream(request, self._subject.queue_lines)
+        return await self._stream(request, self._state.queue_lines)
 
     async def _stream(self, request: web.BaseRequest, begin: Callable[[], Iterator[str]]) -> web.StreamResponse:
         lines = await self._bridge.call(begin)
@@ -147,14 +147,14 @@ class Pages:
         return response
 
     async def _read_on(self, read_some: Callable[[], list[str]]) -> list[str]:
-        """An answer that has begun can only be cut: whoever reads it must not take half of it for the whole."""
+        """Reads the next lines. An error cuts the connection, so that the client sees that lines are missing."""
         try:
             return await self._bridge.call(read_some)
         except Exception as error:
             raise ConnectionError(f"the rest cannot be read: {error!r}") from error
 
 
-def _refuse(refusal: Refusal) -> web.Response:
+def _refuse(refusal: AccessDenied) -> web.Response:
     headers = {"WWW-Authenticate": 'Bearer realm="berth"'} if refusal.status == 401 else None
     return plain(refusal.status, refusal.text, headers)
 

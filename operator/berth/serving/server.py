@@ -1,16 +1,15 @@
-"""The server: HTTPS for everybody with the right, plain HTTP on the loopback interface on request.
+"""The server: HTTPS for every client with the right, plain HTTP on the loopback interface on request.
 
 It lives in a thread and an event loop of its own, for three reasons. A loop that hangs cannot say so: here the probe is
-answered while the scheduler's loop is stuck, and says 500 and why. Whatever strangers do to the server, handshakes,
-floods, slow reading, takes no turn of the loop that decides. And a decision that takes long delays no probe. The price
-is that nothing of the scheduler may be touched here: it is asked over the `Bridge`.
+answered while the scheduler's loop is stuck, with 500 and the reason. Handshakes, floods and slow clients take no turn
+of the loop that decides. And a decision that takes long delays no probe. The price is that nothing of the scheduler may
+be touched here: it is read over the `Bridge`.
 
-    kubelet, Prometheus, people --> Door (limits) --> Pages --> Gate --> Bridge --> TokenReview, SubjectAccessReview
-                                                        +------------> Bridge --> statistics, readiness, dump
-    Pulse of the scheduler's loop <-- watchdog, /livez
+    kubelet, Prometheus, users --> Listener (limits) --> Pages --> Authorizer --> Bridge --> reviews of the API server
+                                                           +--------------------> Bridge --> statistics, readiness, dump
+    LoopWatchdog of the scheduler's loop <-- this thread, once a second; /livez
 
-The watchdog is a look at the pulse once a second: a loop that has not beaten for HANG_SECONDS fails liveness, and what
-it hangs in is written to the log, once.
+If the scheduler's loop has not turned for HANG_SECONDS, liveness fails, and the stack of its thread is logged once.
 """
 
 import asyncio
@@ -25,13 +24,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.scheduler.access import Reviews
-from berth.serving.addresses import Address, listen
+from berth.serving.addresses import ListenAddress, listen
+from berth.serving.authorizer import Authorizer
 from berth.serving.bridge import Bridge
 from berth.serving.certificates import BadCertificate, Certificates, GivenCertificates, Pair, SelfMadeCertificates
-from berth.serving.door import Door
-from berth.serving.gate import Gate
-from berth.serving.pages import Pages, Subject
-from berth.serving.pulse import Pulse
+from berth.serving.listener import Listener
+from berth.serving.loop_watchdog import LoopWatchdog
+from berth.serving.pages import Pages, ServedState
 
 HANG_SECONDS = 15.0
 LOOK_SECONDS = 1.0
@@ -45,11 +44,11 @@ class CannotServe(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Where and with what to serve; an address of None is not served, and no pair means a self-made certificate."""
+class ServingPlan:
+    """Where and with what to serve. An address of None is not served; without a pair Berth makes a certificate."""
 
-    https: Address | None = None
-    http: Address | None = None
+    https: ListenAddress | None = None
+    http: ListenAddress | None = None
     pair: Pair | None = None
     debug: bool = False
 
@@ -59,23 +58,23 @@ class Server:
 
     def __init__(
         self,
-        plan: Plan,
-        subject: Subject,
+        plan: ServingPlan,
+        state: ServedState,
         reviews: Reviews,
-        pulse: Pulse,
+        watchdog: LoopWatchdog,
         *,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plan = plan
-        self._subject = subject
+        self._state = state
         self._reviews = reviews
-        self._pulse = pulse
+        self._watchdog = watchdog
         self._now = now
         self._counts: Counter[str] = Counter()
         self._sockets: dict[str, socket.socket] = {}
         self._certificates: Certificates | None = None
-        self._gate: Gate | None = None
-        self._doors: list[Door] = []
+        self._authorizer: Authorizer | None = None
+        self._listeners: list[Listener] = []
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending: asyncio.Event | None = None
@@ -120,8 +119,8 @@ class Server:
             self._ports[flag] = int(self._sockets[flag].getsockname()[1])
 
     def _close_sockets(self) -> None:
-        for listener in self._sockets.values():
-            listener.close()
+        for opened in self._sockets.values():
+            opened.close()
 
     async def stop(self) -> None:
         thread, loop, ending = self._thread, self._loop, self._ending
@@ -133,12 +132,12 @@ class Server:
         self._thread = None
 
     def statistics(self) -> dict[str, Any]:
-        """Connections and requests by what became of them; may be asked from any thread."""
-        gate = self._gate
+        """Returns connections and requests by outcome; may be called from any thread."""
+        authorizer = self._authorizer
         return {
-            "open": sum(len(door) for door in self._doors),
+            "open": sum(len(listener) for listener in self._listeners),
             "counts": dict(self._counts),
-            "access": gate.statistics() if gate is not None else {},
+            "access": authorizer.statistics() if authorizer is not None else {},
         }
 
     # --- in the serving thread ---------------------------------------------------------------------------------------
@@ -155,10 +154,10 @@ class Server:
         loop = self._loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._note_error)
         ending = self._ending = asyncio.Event()
-        gate = self._gate = Gate(self._reviews, bridge, self._now)
-        pages = Pages(self._subject, gate, bridge, debug=self._plan.debug)
-        self._doors = [self._door(flag, listener, pages) for flag, listener in self._sockets.items()]
-        tasks = [loop.create_task(door.run()) for door in self._doors] + [loop.create_task(self._watch())]
+        authorizer = self._authorizer = Authorizer(self._reviews, bridge, self._now)
+        pages = Pages(self._state, authorizer, bridge, debug=self._plan.debug)
+        self._listeners = [self._make_listener(flag, opened, pages) for flag, opened in self._sockets.items()]
+        tasks = [loop.create_task(listener.run()) for listener in self._listeners] + [loop.create_task(self._watch())]
         begun.get_loop().call_soon_threadsafe(_set, begun)
         tasks.append(loop.create_task(_wait(ending)))
         try:
@@ -167,19 +166,19 @@ class Server:
             for task in tasks:
                 task.cancel()
             ends = await asyncio.gather(*tasks, return_exceptions=True)
-            await asyncio.gather(*(door.close() for door in self._doors))
+            await asyncio.gather(*(listener.close() for listener in self._listeners))
         for end in ends:
             if isinstance(end, Exception):
                 raise end
 
-    def _door(self, flag: str, listener: socket.socket, pages: Pages) -> Door:
+    def _make_listener(self, flag: str, opened: socket.socket, pages: Pages) -> Listener:
         if flag == "--http-address":
-            return Door(listener, pages.answer, None, self._counts)
+            return Listener(opened, pages.answer, None, self._counts)
         assert self._certificates is not None
-        return Door(listener, pages.answer, self._certificates.context, self._counts)
+        return Listener(opened, pages.answer, self._certificates.context, self._counts)
 
     def _note_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What a connection may die of, after everybody has stopped looking."""
+        """Counts an error of a connection that no task waits for any more."""
         self._counts["lost_errors"] += 1
         _log.debug("%s: %r", context.get("message"), context.get("exception"))
 
@@ -187,17 +186,17 @@ class Server:
         is_hanging = False
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            silent = self._pulse.silent_seconds
+            silent = self._watchdog.silent_seconds
             if silent >= HANG_SECONDS and not is_hanging:
-                _log.critical("The event loop has not turned for %.0f s; it is in:\n%s", silent, self._pulse.trace())
+                _log.critical("The event loop has not turned for %.0f s; it is in:\n%s", silent, self._watchdog.trace())
             elif is_hanging and silent < HANG_SECONDS:
                 _log.error("The event loop turns again")
             is_hanging = silent >= HANG_SECONDS
 
 
-def hang_alarm(pulse: Pulse) -> str | None:
-    """Why the process is to be ended; None while its loop turns."""
-    silent = pulse.silent_seconds
+def hang_alarm(watchdog: LoopWatchdog) -> str | None:
+    """Returns why the process must be restarted; None while its loop turns."""
+    silent = watchdog.silent_seconds
     return f"the event loop has not turned for {silent:.0f} s" if silent >= HANG_SECONDS else None
 
 

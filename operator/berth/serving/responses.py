@@ -1,4 +1,4 @@
-"""HTTP answers: text, JSON, and the headers that every one of them has."""
+"""HTTP responses: text, JSON, and the headers that all of them have."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ TEXT = "text/plain; charset=utf-8"
 
 
 def plain(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    """One line, or as many as it has."""
+    """Returns a text of one line or several."""
     body = text if text.endswith("\n") or status == 200 else text + "\n"
     return raw(body.encode(errors="replace"), TEXT, status, headers)
 
@@ -26,5 +26,5 @@ def raw(body: bytes, content_type: str, status: int = 200, headers: Mapping[str,
 
 
 def stream() -> web.StreamResponse:
-    """Text that is written bit by bit."""
+    """Returns a text that is written in pieces."""
     return web.StreamResponse(headers={**HEADERS, "Content-Type": TEXT})

@@ -1,12 +1,10 @@
-"""The pulse of an event loop, felt from another thread: how late it is, and whether it still beats.
+"""A watchdog of an event loop, read from another thread: how late the loop is, and whether it still turns.
 
-The loop beats once a BEAT. What a beat is late by is the loop's lag: how long everything else that was ready had to
-wait, because one step took long. A loop that hangs does not beat at all, and cannot say so: whoever asks
-`silent_seconds` from another thread notices. `trace` shows then what the loop's thread is doing, which is the one thing
-that helps afterwards.
+A timer of the loop beats every BEAT_SECONDS. The delay of a beat is the loop's lag: how long everything that was ready
+had to wait for one long step. A loop that hangs does not beat, which another thread sees in `silent_seconds`. `trace`
+then shows the stack of the loop's thread.
 
-The beats are the loop's own timers rather than a Clock's sleep: it is the loop that is measured, not time as the
-scheduler knows it.
+The beats are timers of the loop and not a Clock's sleep, because the loop itself is measured, not the scheduler's time.
 """
 
 import asyncio
@@ -22,8 +20,8 @@ WINDOW_SECONDS = 30.0
 TRACE_LINES = 30
 
 
-class Pulse:
-    """`start` in the loop that is to be felt; everything else may be called from any thread."""
+class LoopWatchdog:
+    """Measures the loop in which `start` is called; everything else may be called from any thread."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -38,7 +36,7 @@ class Pulse:
         self._plan()
 
     def stop(self) -> None:
-        """It is not expected to beat any more."""
+        """Stops: from now on no beat is expected."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._last_seconds = None
@@ -56,17 +54,17 @@ class Pulse:
 
     @property
     def silent_seconds(self) -> float:
-        """For how long a beat is overdue; 0 while none is, or none is expected."""
+        """Returns for how long a beat is overdue; 0 if none is, or none is expected."""
         last = self._last_seconds
         return 0.0 if last is None else max(0.0, self._now() - last - BEAT_SECONDS)
 
     @property
     def lag_seconds(self) -> float:
-        """The latest that a beat was in the last half minute."""
+        """Returns the largest delay of a beat in the last half minute."""
         since = self._now() - WINDOW_SECONDS
         return max((lag for seconds, lag in tuple(self._lags) if seconds >= since), default=0.0)
 
     def trace(self) -> str:
-        """What the loop's thread is at, innermost call last."""
+        """Returns the stack of the loop's thread, innermost call last."""
         frame = sys._current_frames().get(self._thread)
         return "" if frame is None else "".join(traceback.format_stack(frame)[-TRACE_LINES:])
