@@ -16,6 +16,9 @@ ORACLE := PYTHONPATH=tests $(RUN) -m conformance.oracle
 # Extra words for the programs behind the targets: make test ARGS='-k queue', make bench-cluster ARGS='--nodes 1000'.
 ARGS ?=
 
+# How many processes run tests: auto is one a core, 0 runs all tests in one, as -s and a debugger want it.
+JOBS ?= auto
+
 # What is drawn from a seed is drawn again from it: the order of sets must not change it from run to run.
 export PYTHONHASHSEED ?= 0
 
@@ -33,7 +36,7 @@ NOMINATED ?=
 OUT ?=
 
 .PHONY: help install demo test check docs lock sbom control-plane cluster-test oracle vectors simulate mutations soak clean
-.PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-cluster bench-takeover bench-floods
+.PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-cluster bench-scale bench-takeover bench-floods bench-writes
 
 help: ## list the targets
 	@echo "usage: make TARGET [ARGS='...']"
@@ -55,17 +58,20 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## watch Berth place pods on an embedded cluster (half a minute)
 	@$(VENV)/bin/berth demo $(ARGS)
 
-test: $(READY) ## run the tests that need nothing but Python
-	$(RUN) -m pytest $(ARGS)
+test: $(READY) ## run the tests that need nothing but Python: make test [JOBS=0] [ARGS='-k queue']
+	$(RUN) -m pytest -n '$(JOBS)' --dist loadfile $(ARGS)
 
 check: $(READY) ## ruff, mypy --strict, import-linter
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 
-docs: $(READY) ## make the pages that are made from the code: docs/configuration.md, docs/metrics.md
+docs: $(READY) ## make what is made from the code: configuration.md, metrics.md, policy-fields.md, the CRD of policies
 	$(RUN) -m berth.configuration.pages > docs/configuration.md
 	$(RUN) -m berth.serving.metrics_page > docs/metrics.md
+	$(RUN) -m berth.policy.fields.page > docs/policy-fields.md
+	$(RUN) -m berth.policy.fields.crd > crds/schedulingpolicies.berth.dev.yaml
+	@$(MAKE) --no-print-directory chart
 
 lock: $(READY) ## write requirements.lock: what the image installs, with hashes (asks the package index)
 	$(RUN) tools/lock.py
@@ -76,10 +82,13 @@ sbom: $(READY) ## print what Berth is made of, as CycloneDX JSON; the image has 
 control-plane: $(READY) ## get etcd, kube-apiserver, kube-scheduler and kubectl (once; minutes)
 	@$(CONTROL_PLANE)
 
+# Each folder has a control plane of its own, and stays in one process with it: starting one takes long, and it is busy
+# even when nobody asks it for anything.
+cluster-test: JOBS = 2
 cluster-test: $(READY) ## run the tests that need a real kube-apiserver, or real kube-scheduler code
 	@$(CONTROL_PLANE)
 	@$(ORACLE).build --optional
-	$(RUN) -m pytest -m cluster $(ARGS)
+	$(RUN) -m pytest -m cluster -n '$(JOBS)' --dist loadscope --no-loadscope-reorder $(ARGS)
 
 oracle: $(READY) ## build the oracles from kube-scheduler's own code (once; minutes)
 	@$(ORACLE).build
@@ -106,8 +115,8 @@ bench: $(READY) ## bench-engine, bench-expressions and bench-rollouts, then benc
 	@$(MAKE) --no-print-directory bench-cluster
 
 # Figures of one core: numpy must not start threads.
-bench-engine bench-expressions bench-rollouts bench-storms bench-floods: export OMP_NUM_THREADS = 1
-bench-engine bench-expressions bench-rollouts bench-storms bench-floods: export OPENBLAS_NUM_THREADS = 1
+bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-floods: export OMP_NUM_THREADS = 1
+bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-floods: export OPENBLAS_NUM_THREADS = 1
 
 bench-engine: $(READY) ## decision times at 1,000, 5,000 and 20,000 nodes, by what pods ask for
 	@$(RUN) -m bench.engine $(ARGS)
@@ -121,12 +130,23 @@ bench-rollouts: $(READY) ## decision times and memory under endless rollouts of 
 bench-storms: $(READY) ## what one event costs where thousands of pods wait: make bench-storms [ARGS='--nodes 500']
 	@PYTHONPATH=tests $(RUN) -m bench.storms $(ARGS)
 
+bench-loop-steps: $(READY) ## the longest step of the event loop at 5,000 nodes and 50,000 pods: make bench-loop-steps [ARGS='--nodes 500']
+	@PYTHONPATH=tests $(RUN) -m bench.loop_steps $(ARGS)
+
 bench-floods: $(READY) ## what one user can do to the others by multiplying something: make bench-floods [ARGS='--nodes 500 --many 100']
 	@PYTHONPATH=tests $(RUN) -m bench.floods $(ARGS)
 
-bench-cluster: $(READY) ## pods/s of Berth, kube-scheduler and a client that only binds
+bench-cluster: $(READY) ## Kubernetes' own workloads with kube-scheduler and Berth: make bench-cluster [ARGS='--help']
 	@$(CONTROL_PLANE) --with-scheduler
 	@PYTHONPATH=tests $(RUN) -m bench.cluster $(ARGS)
+
+bench-scale: $(READY) ## how Berth grows to 10,000 nodes and 100,000 pods on a real API server: make bench-scale [ARGS='--nodes 1000']
+	@$(CONTROL_PLANE) --with-scheduler
+	@PYTHONPATH=tests $(RUN) -m bench.scale $(ARGS)
+
+bench-writes: $(READY) ## what one write costs the event loop, by transport: make bench-writes [ARGS='--at-once 8']
+	@$(CONTROL_PLANE)
+	@PYTHONPATH=tests $(RUN) -m bench.writes $(ARGS)
 
 bench-takeover: $(READY) ## how long nobody schedules when a leader dies, beside kube-scheduler, and after a cold start
 	@$(CONTROL_PLANE) --with-scheduler

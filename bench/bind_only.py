@@ -2,7 +2,7 @@
 
 It takes pods with schedulerName `bind-only` as they come, gives them to the nodes in turn, and for each sends what a
 scheduler must send: the binding and the event. It runs as a process of its own, like the schedulers that it is
-compared with, and writes the line `ready` when it sees pods.
+compared with, and writes the line `ready` when it sees pods. What the API server does not let it bind is left alone.
 
     python -m bench.bind_only KUBECONFIG
 """
@@ -16,9 +16,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import orjson
 import yaml
 
-from control_plane.client import NODES, PODS, Client, Object
+from bench.lean import LeanClient, Object, Refused, Request
+from control_plane.client import NODES, PODS
 
 NAME = "bind-only"
 BINDS_AT_ONCE = 64
@@ -28,26 +30,33 @@ PENDING = f"spec.schedulerName={NAME},spec.nodeName="
 async def run(kubeconfig: Path) -> None:
     url, token = _credentials(kubeconfig)
     pods: asyncio.Queue[Object] = asyncio.Queue()
-    async with Client(url, token) as api, asyncio.TaskGroup() as tasks:
-        nodes = itertools.cycle([str(node["metadata"]["name"]) for node in await api.list(NODES)])
+
+    def see(kind: str, pod: Object) -> None:
+        if kind == "ADDED":
+            pods.put_nowait(pod)
+
+    async with LeanClient(url, token, connections=BINDS_AT_ONCE) as api, asyncio.TaskGroup() as tasks:
+        nodes = itertools.cycle([str(node["metadata"]["name"]) for node in (await api.get(NODES))["items"]])
         for _ in range(BINDS_AT_ONCE):
             tasks.create_task(_bind_all(api, pods, nodes))
-        pending, version = await api.list_with_version(PODS, fieldSelector=PENDING)
-        for pod in pending:
+        pending = await api.get(PODS, fieldSelector=PENDING)
+        for pod in pending["items"]:
             pods.put_nowait(pod)
         print("ready", flush=True)
-        async for events in api.follow(PODS, version, fieldSelector=PENDING):
-            for kind, pod in events:
-                if kind == "ADDED":
-                    pods.put_nowait(pod)
+        await api.follow(PODS, pending["metadata"]["resourceVersion"], see, fieldSelector=PENDING)
 
 
-async def _bind_all(api: Client, pods: asyncio.Queue[Object], nodes: Iterator[str]) -> None:
+async def _bind_all(api: LeanClient, pods: asyncio.Queue[Object], nodes: Iterator[str]) -> None:
     while True:
         pod = await pods.get()
         node, namespace, name = next(nodes), pod["metadata"]["namespace"], pod["metadata"]["name"]
-        await api.request("POST", f"/api/v1/namespaces/{namespace}/pods/{name}/binding", _binding(pod, node))
-        await api.create(_event(pod, node))
+        try:
+            path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
+            await api.send(Request("POST", path, orjson.dumps(_binding(pod, node))))
+            path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+            await api.send(Request("POST", path, orjson.dumps(_event(pod, node))))
+        except Refused as error:
+            print(f"not bound: {error}", flush=True)
 
 
 def _binding(pod: Object, node: str) -> Object:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import bind_only
@@ -15,35 +15,50 @@ from control_plane.launcher import ControlPlane
 from control_plane.process import Process
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-READY_SECONDS = 60.0
+RESULTS = REPOSITORY / "bench" / "results"
+LOGS = RESULTS / "logs"
+CRDS = REPOSITORY / "crds"
+READY_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """More words for `berth run`, and feature gates of kube-scheduler."""
+
+    berth_arguments: Sequence[str] = ()
+    gates: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """`scheduler_name` is what its pods ask for; `running` yields its process, ready."""
+    """`scheduler_name` is what its pods ask for; `running` yields its process, ready. Berth needs its CRDs."""
 
     name: str
     scheduler_name: str
-    running: Callable[[ControlPlane], AbstractContextManager[Process]]
+    running: Callable[[ControlPlane, Settings], AbstractContextManager[Process]]
 
 
 @contextmanager
-def _berth(control_plane: ControlPlane) -> Iterator[Process]:
-    control_plane.apply_crds(REPOSITORY / "crds")
-    with BerthProcess(control_plane.kubeconfig, log=control_plane.logs / "berth.log") as berth:
-        yield berth.process
-
-
-@contextmanager
-def _kube_scheduler(control_plane: ControlPlane) -> Iterator[Process]:
+def _berth(control_plane: ControlPlane, settings: Settings) -> Iterator[Process]:
+    log = control_plane.logs / "berth.log"
+    berth = BerthProcess(control_plane.kubeconfig, *settings.berth_arguments, log=log)
+    berth.start(timeout_seconds=READY_SECONDS)
     try:
-        yield control_plane.start_scheduler()
+        yield berth.process
+    finally:
+        berth.finish()
+
+
+@contextmanager
+def _kube_scheduler(control_plane: ControlPlane, settings: Settings) -> Iterator[Process]:
+    try:
+        yield control_plane.start_scheduler(gates=settings.gates)
     finally:
         control_plane.stop_scheduler()
 
 
 @contextmanager
-def _bind_only(control_plane: ControlPlane) -> Iterator[Process]:
+def _bind_only(control_plane: ControlPlane, settings: Settings) -> Iterator[Process]:
     command = [sys.executable, "-m", "bench.bind_only", str(control_plane.kubeconfig)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(REPOSITORY / part) for part in ("", "tests"))}
     process = Process("bind-only", command, control_plane.logs / "bind-only.log", environment=environment)

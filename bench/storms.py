@@ -82,11 +82,13 @@ class Stage:
             attempt(item)
 
         self.scheduler._cycle.attempt = counted  # type: ignore[method-assign]
-        self.house.cluster.report_condition = self._condition  # type: ignore[method-assign]
-        self.conditions = 0
+        # Counted and not kept: what is on its way to the API server is no memory of the scheduler's.
+        self.house.cluster.report_condition = self._count  # type: ignore[method-assign, assignment]
+        self.house.cluster.record_event = self._count  # type: ignore[method-assign, assignment]
+        self.writes = 0
 
-    def _condition(self, pod: object, reason: str, message: str) -> None:
-        self.conditions += 1
+    def _count(self, *written: Any) -> None:
+        self.writes += 1
 
     def scaled(self, count: int) -> int:
         return max(1, count * self.nodes // REFERENCE_NODES)
@@ -126,7 +128,7 @@ class Stage:
     async def play(self, figures: Figures, event: Callable[[], None]) -> None:
         """One event and what follows from it."""
         self.tried.clear()
-        self.conditions, before = 0, len(self.house.cluster.events)
+        self.writes = 0
         with steps() as longest:
             started = time.thread_time()
             event()
@@ -135,7 +137,7 @@ class Stage:
             await quiet(self)
             figures.steps.append(max(longest, default=0.0))
         figures.attempts.append(len(self.tried))
-        figures.writes.append(len(self.house.cluster.events) - before + self.conditions)
+        figures.writes.append(self.writes)
 
 
 async def quiet(stage: Stage) -> None:

@@ -31,12 +31,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Protocol
 
-from bench.cluster import LOGS, RESULTS, make_node, make_pod
-from bench.contestants import REPOSITORY
+from bench.contestants import LOGS, REPOSITORY, RESULTS
+from bench.plain import make_node, make_pod, placed_pod
 from bench.reporting import Report, run
 from bench.terminal import say
 from control_plane.berth_process import BerthProcess
-from control_plane.client import PODS, Client, Object, key_of
+from control_plane.client import PODS, Client, key_of
 from control_plane.launcher import ControlPlane
 from control_plane.process import Process, free_port, http_get
 from control_plane.programs import find_programs
@@ -164,13 +164,6 @@ async def compare(options: argparse.Namespace) -> Report:
             for name in chosen:
                 results[name] = await measure(name, plane, api, options.kills)
     return {"nodes": options.nodes, "pods": options.pods, "cores": os.cpu_count(), "results": results}
-
-
-def placed_pod(number: int, nodes: int) -> Object:
-    body = make_pod(number, "somebody-else")
-    body["metadata"]["name"] = f"placed-{number}"
-    body["spec"]["nodeName"] = f"node-{number % nodes}"
-    return body
 
 
 async def measure(name: str, plane: ControlPlane, api: Client, kills: int) -> dict[str, Any]:
