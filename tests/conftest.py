@@ -4,14 +4,22 @@ To look for new examples: `make test ARGS=--hypothesis-profile=explore`.
 """
 
 import logging
-from collections.abc import Iterator
+import signal
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+from support.patience import longest_test_seconds
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=2000, deadline=None)
 settings.load_profile("same")
+
+ALONE = ("test_replicas.py",)  # takes about as long as the rest of its folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,6 +30,45 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="what replicas go through: a few faults with a short lifetime; or (full) 20 with that of the chart, "
         "and five minutes without an API server",
     )
+
+
+class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no types
+    """Keeps the tests of a folder in one process, because they share a control plane."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = Path(nodeid.partition("::")[0])
+        return path.stem if path.name in ALONE else str(path.parent)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FolderScheduling | None:
+    """What `--dist loadscope` means here (`make cluster-test`)."""
+    return FolderScheduling(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On a cluster what takes longest begins first, so that the other process has enough left to do."""
+    if config.getoption("markexpr") == "cluster":
+        items.sort(key=lambda item: (item.path.name not in ALONE, item.path.parent.name != "end_to_end"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """With a planted bug a test may wait for ever, on a clock that nobody moves any more."""
+    seconds = longest_test_seconds()
+    if seconds is None:
+        return (yield)
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError(f"{item.name} takes longer than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(autouse=True)

@@ -209,8 +209,8 @@ POLICIES = {
         "scheduler/test_policies.py::test_a_policy_that_breaks_goes_on_as_it_was_and_is_mended_under_a_stream_of_pods",
     ],
     "two that claim the same scheduler name": [
-        "policy/test_choice.py::TestWhoWins::test_of_equals_the_first_by_name_wins",
-        "policy/test_book.py::TestStatuses::test_two_policies_for_one_name_both_say_so",
+        "policy/test_selection.py::TestWhoWins::test_of_equals_the_first_by_name_wins",
+        "policy/test_policy_store.py::TestStatuses::test_two_policies_for_one_name_both_say_so",
     ],
     "one that names an unknown plugin": [
         "engine/test_plugins.py::test_an_unknown_plugin_is_refused_with_the_names_that_are_known",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from berth.sim.actors import Mirror, Refused, Unreachable
+from berth.sim.actors import Mirror, Refused, ServerUnreachable
 from berth.sim.actors.mirror import PODS
 from scheduler.virtual_clock import VirtualClock, settle
 
@@ -124,7 +124,11 @@ async def test_doubled_and_late_events_change_nothing(mirrored: Callable[..., An
 async def test_a_cut_watch_goes_on_where_it_was(mirrored: Callable[..., Any]) -> None:
     _, mirror, api = await mirrored(
         [page(5)],
-        [[event("ADDED", pod("a", 6)), Unreachable("cut")], [Refused(500, "", "")], [event("BOOKMARK", pod("", 9))]],
+        [
+            [event("ADDED", pod("a", 6)), ServerUnreachable("cut")],
+            [Refused(500, "", "")],
+            [event("BOOKMARK", pod("", 9))],
+        ],
     )
 
     assert api.watched_from == ["5", "6", "6", "9"]
@@ -132,7 +136,7 @@ async def test_a_cut_watch_goes_on_where_it_was(mirrored: Callable[..., Any]) ->
 
 
 @pytest.mark.parametrize("end", [[GONE], [Refused(410, "Expired", "too old")]])
-async def test_after_a_410_what_was_deleted_in_the_gap_is_told(mirrored: Callable[..., Any], end: Script) -> None:
+async def test_after_a_410_what_was_deleted_in_the_gap_is_reported(mirrored: Callable[..., Any], end: Script) -> None:
     changes, mirror, _ = await mirrored(
         [page(5, pod("a", 1), pod("b", 2)), page(20, pod("b", 12), pod("c", 15))], [end]
     )
@@ -154,7 +158,7 @@ async def test_a_namesake_is_told_as_an_end_and_a_beginning(mirrored: Callable[.
 
 
 async def test_lists_that_fail_are_asked_for_again(mirrored: Callable[..., Any]) -> None:
-    changes, mirror, _ = await mirrored([Unreachable("cut"), Refused(500, "", ""), page(5, pod("a", 1))], [])
+    changes, mirror, _ = await mirrored([ServerUnreachable("cut"), Refused(500, "", ""), page(5, pod("a", 1))], [])
 
     assert changes == [("ADDED", "a", "1")]
     assert mirror.synced.is_set()

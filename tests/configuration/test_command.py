@@ -10,7 +10,7 @@ import pytest
 
 from berth import __version__
 from berth.configuration import Options, as_mapping, read
-from berth.runtime import Runtime
+from berth.configuration.introduction import introduce
 from berth.serving.logs import JsonFormatter
 from support.commands import exit_code, forget_settings
 
@@ -80,7 +80,7 @@ def test_the_beginning_is_logged_with_version_and_configuration(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    Runtime(Options(kubeconfig=str(tmp_path / "k"), tls_cert_file="/c", tls_private_key_file="/p")).introduce()
+    introduce(Options(kubeconfig=str(tmp_path / "k"), tls_cert_file="/c", tls_private_key_file="/p"))
     (record,) = caplog.records
     said = record.getMessage()
     assert json.loads(said[said.index("{") :]) == as_mapping(

@@ -52,7 +52,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def test_every_gate_has_a_test_here() -> None:
+    """That of BulkIntake is in tests/edge/test_bulk_kopf.py."""
     assert set(DEFAULTS) == {
+        "BulkIntake",
         "Expressions",
         "NominatedNodeNameForExpectation",
         "Preemption",

@@ -251,7 +251,7 @@ def test_what_kubernetes_says_of_services_with_our_name_is_no_setting(service: s
         ("BERTH_CENSUS_SECONDS", "-5", "BERTH_CENSUS_SECONDS: -5 is not from 1 to 86400"),
         ("BERTH_BUILT_IN_POLICY", "no", 'BERTH_BUILT_IN_POLICY: "no" is not on or off'),
         ("BERTH_FEATURE_GATES", "Expressions", 'BERTH_FEATURE_GATES: "Expressions" is not NAME=true or NAME=false'),
-        ("BERTH_FEATURE_GATES", "X=true", "known are Expressions, NominatedNodeNameForExpectation, Preemption"),
+        ("BERTH_FEATURE_GATES", "X=true", "known are BulkIntake, Expressions, NominatedNodeNameForExpectation"),
         ("BERTH_FEATURE_GATES", "Expressions=true,Expressions=false", '"Expressions" is there twice'),
         ("BERTH_CONTEXT", "a\nb", "cannot be printed"),
     ],

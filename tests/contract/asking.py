@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from berth.sim.reviews import Account
+from berth.sim.server.reviews import Account
 from control_plane.client import ApiError, Client, Object
 
 

@@ -81,7 +81,7 @@ async def test_a_bind_for_another_uid_is_refused(api: Client) -> None:
     assert caught.value.status == 409
 
 
-async def test_a_bind_of_nobody_is_not_found(api: Client) -> None:
+async def test_a_bind_of_an_unknown_pod_is_not_found(api: Client) -> None:
     with pytest.raises(ApiError, match='pods "web" not found') as caught:
         await bind(api, "n1")
     assert caught.value.status == 404

@@ -84,7 +84,7 @@ async def test_a_field_that_cannot_be_selected_by_is_refused(api: Client) -> Non
     assert "field label not supported: spec.colour" in said
 
 
-async def test_a_selector_that_makes_no_sense_is_refused(api: Client) -> None:
+async def test_an_invalid_selector_is_refused(api: Client) -> None:
     said = await refused(api, 400, "GET", PODS, parameters={"labelSelector": "app in x"})
     assert "unable to parse requirement" in said
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from berth.sim.reviews import Account, Rule
+from berth.sim.server.reviews import AccessRule, Account
 from contract.asking import Server, refused
 from control_plane.accounts import make_real_account, user_name
 from control_plane.client import Client
@@ -31,7 +31,7 @@ async def token(server: Server, api: Client, request: pytest.FixtureRequest) -> 
     name = _name(request)
     if server.accounts is None:
         return await make_real_account(api, name, *RULES)
-    account = Account(user_name(name), "some-uid", rules=tuple(Rule(*rule) for rule in RULES))
+    account = Account(user_name(name), "some-uid", rules=tuple(AccessRule(*rule) for rule in RULES))
     server.accounts["some-token"] = account
     return "some-token"
 
@@ -45,7 +45,7 @@ def _name(request: pytest.FixtureRequest) -> str:
     return f"reviewed-{zlib.crc32(request.node.nodeid.encode())}"
 
 
-async def test_a_token_is_somebodys(api: Client, token: str, user: str) -> None:
+async def test_a_known_token_has_a_user(api: Client, token: str, user: str) -> None:
     answer = await api.request("POST", TOKENS, token_review(token))
     assert (answer["kind"], answer["apiVersion"]) == ("TokenReview", "authentication.k8s.io/v1")
     status = answer["status"]
@@ -57,7 +57,7 @@ async def test_a_token_is_somebodys(api: Client, token: str, user: str) -> None:
     assert "name" not in answer["metadata"]
 
 
-async def test_another_token_is_nobodys(api: Client) -> None:
+async def test_another_token_has_no_user(api: Client) -> None:
     answer = await api.request("POST", TOKENS, token_review("stolen"))
     assert answer["status"] == {"user": {}, "error": "invalid bearer token"}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 
-from berth.sim.reviews import Account, Rule
+from berth.sim.server.reviews import AccessRule, Account
 from control_plane.client import Client
 from control_plane.embedded import EmbeddedPlane
 from control_plane.launcher import ControlPlane
@@ -25,7 +25,7 @@ async def make_account(plane: ControlPlane | EmbeddedPlane, api: Client, name: s
     """A token of somebody who may do these things (verb, path) and nothing else; each name once in a session."""
     if isinstance(plane, EmbeddedPlane):
         token = secrets.token_urlsafe()
-        plane.add_account(token, Account(user_name(name), rules=tuple(Rule(*rule) for rule in rules)))
+        plane.add_account(token, Account(user_name(name), rules=tuple(AccessRule(*rule) for rule in rules)))
         return token
     return await make_real_account(api, name, *rules)
 

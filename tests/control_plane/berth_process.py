@@ -20,6 +20,9 @@ from control_plane.process import Process, ProgramFailed, free_port, http_get
 SOURCE_ROOT = Path(__file__).resolve().parents[2] / "operator"
 READY_SECONDS = 120.0
 STOP_SECONDS = 40.0
+WITHOUT_BULK_INTAKE = "--feature-gates=BulkIntake=false"
+# Set for a whole run of tests: kopf itself reads lists and watches in every Berth that is started.
+KOPF_READS = "TEST_KOPF_READS"
 CREDENTIAL_VARIABLES = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST")
 
 
@@ -39,6 +42,7 @@ class BerthProcess:
             *(["--standalone"] if standalone else []),
             f"--http-address=127.0.0.1:{self._port}",
             f"--https-address=127.0.0.1:{self._https_port}",
+            *([WITHOUT_BULK_INTAKE] if os.environ.get(KOPF_READS) else []),
             *arguments,
         ]
         self.process = Process("berth", command, log, environment=berth_environment())

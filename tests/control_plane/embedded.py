@@ -25,8 +25,8 @@ import yaml
 
 from berth.sim.faults import Faults
 from berth.sim.resources import CRDS
-from berth.sim.reviews import EVERYTHING, Account
 from berth.sim.server import SimServer
+from berth.sim.server.reviews import EVERYTHING, Account
 from berth.sim.store import Backup, Store
 from control_plane.launcher import run_kubectl
 from control_plane.process import free_port

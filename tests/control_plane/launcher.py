@@ -49,6 +49,7 @@ START_SECONDS = 120.0
 STOP_SECONDS = 20.0
 PORT_ATTEMPTS = 5
 PORT_TAKEN = "address already in use"
+UNSERVED_ADMISSION = ("ServiceAccount", "TaintNodesByCondition")
 
 # An ECPrivateKey (RFC 5915) on the curve prime256v1, around 32 bytes of key.
 KEY_PREFIX = bytes.fromhex("30310201010420")
@@ -86,12 +87,20 @@ class KubectlFailed(Exception):
 
 
 class ControlPlane:
-    """A control plane; see the module's text. `logs`: folder that keeps the logs after stop()."""
+    """A control plane; see the module's text. `logs`: folder that keeps the logs after stop(). `without_admission`:
+    further admission plugins that are off.
+    """
 
     def __init__(
-        self, programs: Programs | None = None, *, logs: Path | None = None, audit: bool = False
+        self,
+        programs: Programs | None = None,
+        *,
+        logs: Path | None = None,
+        audit: bool = False,
+        without_admission: Sequence[str] = (),
     ) -> None:
         self._audit = audit
+        self._without_admission = (*UNSERVED_ADMISSION, *without_admission)
         self._tokens = {user: secrets.token_hex(16) for user in USERS}
         self._programs = programs or find_programs()
         self._folder: Path | None = None
@@ -141,6 +150,11 @@ class ControlPlane:
     @property
     def port(self) -> int:
         return self._port
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes of etcd and kube-apiserver."""
+        return [process.pid for process in (self._etcd, self._api_server) if process is not None]
 
     def binds(self) -> list[Bind]:
         """Every bind that the API server has answered, in the order of their arrival; needs `audit`."""
@@ -227,10 +241,16 @@ class ControlPlane:
         self._etcd.wait_ready(lambda: http_get(f"http://127.0.0.1:{self._etcd_port}/health")[0] == 200, START_SECONDS)
         self.start_api_server()
 
-    def start_scheduler(self, configuration: Mapping[str, Any] | None = None) -> Process:
+    def start_scheduler(
+        self,
+        configuration: Mapping[str, Any] | None = None,
+        *,
+        gates: Mapping[str, bool] | None = None,
+    ) -> Process:
         """kube-scheduler with our credentials, no leader election and no client-side limit that counts.
 
-        `configuration` is laid over that, key by key at the top level of a KubeSchedulerConfiguration.
+        `configuration` is laid over that, key by key at the top level of a KubeSchedulerConfiguration; `gates` are
+        feature gates.
         """
         if self._programs.kube_scheduler is None:
             raise MissingPrograms("kube-scheduler is not there: run `make control-plane`, without KUBEBUILDER_ASSETS")
@@ -239,7 +259,9 @@ class ControlPlane:
         configuration_file = self.folder / "kube-scheduler.json"
         configuration_file.write_text(json.dumps({**self._scheduler_defaults(), **(configuration or {})}))
         program = str(self._programs.kube_scheduler)
-        return _retry_ports(lambda: self._start_scheduler(program, configuration_file))
+        chosen = ",".join(f"{gate}={str(value).lower()}" for gate, value in (gates or {}).items())
+        arguments = [f"--feature-gates={chosen}"] if chosen else []
+        return _retry_ports(lambda: self._start_scheduler(program, configuration_file, arguments))
 
     def stop_scheduler(self) -> None:
         if self._scheduler is not None:
@@ -287,7 +309,7 @@ class ControlPlane:
             f"--service-account-signing-key-file={key}",
             f"--service-account-key-file={key}",
             "--service-cluster-ip-range=10.0.0.0/24",
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            f"--disable-admission-plugins={','.join(self._without_admission)}",
             "--endpoint-reconciler-type=none",  # it would publish our address, and refuses a loopback one
             "--max-requests-inflight=2000",
             "--max-mutating-requests-inflight=1000",
@@ -305,7 +327,7 @@ class ControlPlane:
     def _audit_log(self) -> Path:
         return self.folder / "audit.log"
 
-    def _start_scheduler(self, program: str, configuration_file: Path) -> Process:
+    def _start_scheduler(self, program: str, configuration_file: Path, arguments: Sequence[str]) -> Process:
         port = free_port()
         self._scheduler = self._process(
             "kube-scheduler",
@@ -314,6 +336,7 @@ class ControlPlane:
             "--bind-address=127.0.0.1",
             f"--secure-port={port}",
             "--authorization-always-allow-paths=/readyz,/metrics",
+            *arguments,
         )
         self.scheduler_url = f"https://127.0.0.1:{port}"
         self._scheduler.start()

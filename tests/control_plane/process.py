@@ -24,6 +24,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from ssl import CERT_NONE, SSLContext, create_default_context
 
@@ -129,10 +130,13 @@ class Process:
 def free_port() -> int:
     """A loopback port that is free now; another program may still be faster, so callers retry.
 
-    None is given twice: whoever was given one may not have got to it yet, or be away from it for a while.
+    None is given twice: the process that was given one may not listen on it yet, or not for a while. So processes
+    that run tests side by side (pytest-xdist) draw from different ports.
     """
     highest = min(HIGHEST_PORT, _lowest_outgoing_port() - 1)
-    candidates = random.sample(range(LOWEST_PORT, highest), 200) if highest > LOWEST_PORT + 200 else [0] * 200
+    worker, workers = os.environ.get("PYTEST_XDIST_WORKER", "gw0"), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    ours = range(LOWEST_PORT + int(worker.removeprefix("gw")), highest, int(workers))
+    candidates = random.sample(ours, 200) if len(ours) > 200 else [0] * 200
     for port in candidates:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -166,8 +170,12 @@ def http_get(url: str, token: str = "", timeout_seconds: float = 30.0) -> tuple[
         return 0, str(error)
 
 
+@cache
 def unverified_tls() -> SSLContext:
-    """For servers of ours on loopback, whose certificates they made themselves a moment ago."""
+    """For servers of ours on loopback, whose certificates they made themselves a moment ago.
+
+    One for all: to make one reads all the certificates of the machine, which a benchmark that polls would notice.
+    """
     context = create_default_context()
     context.check_hostname = False
     context.verify_mode = CERT_NONE

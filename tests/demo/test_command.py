@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from berth.demo import add_arguments, main
-from berth.demo.operator_process import SOURCE_ROOT, environment
+from berth.demo.operator_process import SOURCE_ROOT, process_environment
 
 
 def parse(*words: str) -> argparse.Namespace:
@@ -43,7 +43,7 @@ def test_the_operator_inherits_no_settings_of_a_real_cluster_and_no_proxy(monkey
     monkeypatch.setenv("BERTH_LOG_LEVEL", "nonsense")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
-    inherited = environment()
+    inherited = process_environment()
     assert "BERTH_LOG_LEVEL" not in inherited
     assert inherited["NO_PROXY"] == "*"
     assert inherited["PYTHONPATH"].split(":") == [str(SOURCE_ROOT), "/elsewhere"]

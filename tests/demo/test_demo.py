@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from berth.demo.command import FAILED, INTERRUPTED, OK, Options
+from berth.demo.command import FAILED, INTERRUPTED, OK, DemoOptions
 from berth.demo.complaints import kept_complaints
-from berth.demo.performance import run_demo
-from berth.demo.scenario import Pace
+from berth.demo.runner import run_demo
+from berth.demo.scenario import Timing
 
-HURRIED = Pace(wave_seconds=0.1, job_seconds=1, hold_seconds=0.0)
+HURRIED = Timing(wave_seconds=0.1, job_seconds=1, hold_seconds=0.0)
 
 
 class Output(io.StringIO):
@@ -35,7 +35,7 @@ def temporary_files_in_a_folder_of_the_test(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
-async def run(options: Options, stopping: asyncio.Event, out: io.StringIO) -> int:
+async def run(options: DemoOptions, stopping: asyncio.Event, out: io.StringIO) -> int:
     return await run_demo(options, stopping, Console(file=out, force_terminal=False), HURRIED)
 
 
@@ -52,7 +52,7 @@ async def test_a_small_demo_plays_to_its_end_and_stays_for_kubectl_as_long_as_it
         stopping.set()
 
     out = Output("kubectl get schedulingpolicies", look)
-    code = await run(Options(nodes=9, pods=60, keep=True, picture=tmp_path / "demo.svg"), stopping, out)
+    code = await run(DemoOptions(nodes=9, pods=60, keep=True, picture=tmp_path / "demo.svg"), stopping, out)
     text = out.getvalue()
     assert code == OK, text
     assert "60 of 60 pods placed on 9 nodes" in text
@@ -65,7 +65,7 @@ async def test_a_small_demo_plays_to_its_end_and_stays_for_kubectl_as_long_as_it
 async def test_an_interrupted_demo_takes_everything_with_it(tmp_path: Path) -> None:
     stopping = asyncio.Event()
     out = Output("the operator is there", stopping.set)
-    assert await run(Options(nodes=3, pods=20), stopping, out) == INTERRUPTED
+    assert await run(DemoOptions(nodes=3, pods=20), stopping, out) == INTERRUPTED
     assert "interrupted" in out.getvalue()
     assert names_in(tmp_path) == []
 
@@ -75,7 +75,7 @@ async def test_a_demo_whose_operator_cannot_run_fails_with_the_end_of_its_log(
 ) -> None:
     monkeypatch.setattr("berth.demo.operator_process.PROGRAM", "import sys; sys.exit('no such luck')")
     out = io.StringIO()
-    assert await run(Options(nodes=3, pods=20), asyncio.Event(), out) == FAILED
+    assert await run(DemoOptions(nodes=3, pods=20), asyncio.Event(), out) == FAILED
     assert "FAILED: the operator ended with exit code 1" in out.getvalue()
     assert "no such luck" in out.getvalue()
     assert names_in(tmp_path) == []

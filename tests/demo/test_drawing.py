@@ -20,8 +20,8 @@ def render(scene: Scene, width: int = 100, height: int = 34, *, terminal: bool =
     return out.getvalue() if terminal else console.export_text()
 
 
-def make_scene(picture: Picture, *, news: str = "news of the day", with_before: bool = False) -> Scene:
-    return Scene(picture, 12.34, "3 nodes in 2 zones", news, 40, picture.shape() if with_before else None)
+def make_scene(picture: Picture, *, headline: str = "today's headline", with_before: bool = False) -> Scene:
+    return Scene(picture, 12.34, "3 nodes in 2 zones", headline, 40, picture.fullness() if with_before else None)
 
 
 def small_picture() -> Picture:
@@ -46,9 +46,9 @@ def test_each_zone_has_a_line_of_numbers_and_a_bar_for_each_node() -> None:
     assert f"│ {STEPS[0]}  " in text
 
 
-def test_the_numbers_and_the_policy_are_told() -> None:
+def test_the_numbers_and_the_policy_are_shown() -> None:
     text = render(make_scene(small_picture()))
-    for words in ("placed   2 of 40", "running  2", "waiting  0", "spreading, in force", "12.3 s", "news of the day"):
+    for words in ("placed   2 of 40", "running  2", "waiting  0", "spreading, in force", "12.3 s", "today's headline"):
         assert words in text
 
 
@@ -67,7 +67,7 @@ def test_a_pod_that_cannot_fit_says_why_in_full() -> None:
 def test_how_full_nodes_were_before_the_change_stands_beside_how_full_they_are() -> None:
     picture = small_picture()
     assert "before" not in render(make_scene(picture))
-    before = picture.shape()
+    before = picture.fullness()
     picture.observe("SchedulingPolicy", "MODIFIED", make_policy(2, packing=True), 2.0)
     picture.observe("Pod", "DELETED", make_pod("web-2", node="b1"), 2.0)
     text = render(Scene(picture, 3.0, "title", "", 40, before))

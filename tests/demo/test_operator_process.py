@@ -4,10 +4,10 @@ import asyncio
 import sys
 from pathlib import Path
 
-from berth.demo.operator_process import OperatorProcess, environment
+from berth.demo.operator_process import OperatorProcess, process_environment
 
 WAIT_SECONDS = 60.0
-ON_A_LEASH = "from berth.demo.leash import hold; hold(); import signal; signal.pause()"
+WATCHING_ITS_PARENT = "from berth.demo.parent_watch import watch_parent; watch_parent(); import signal; signal.pause()"
 
 
 async def test_an_operator_that_ends_by_itself_is_a_problem_and_its_log_says_why(tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ async def test_an_operator_that_ends_by_itself_is_a_problem_and_its_log_says_why
 
 async def test_a_process_on_a_leash_ends_when_the_other_end_is_let_go() -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", ON_A_LEASH, stdin=asyncio.subprocess.PIPE, env=environment()
+        sys.executable, "-c", WATCHING_ITS_PARENT, stdin=asyncio.subprocess.PIPE, env=process_environment()
     )
     assert process.stdin is not None
     process.stdin.close()

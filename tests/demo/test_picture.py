@@ -17,18 +17,18 @@ def test_a_pod_that_is_given_a_node_is_one_decision_however_often_it_is_seen() -
 
 def test_a_pod_that_leaves_gives_its_room_back_and_stays_counted() -> None:
     picture = make_picture(make_node("n1", "a"), make_pod("p", node="n1"), make_pod("q", node="n1"))
-    assert picture.shape().cpu_percent == 20.0
+    assert picture.fullness().cpu_percent == 20.0
     picture.observe("Pod", "DELETED", make_pod("p", node="n1"), 3.0)
     picture.observe("Pod", "MODIFIED", make_pod("q", node="n1", phase="Succeeded"), 3.0)
     picture.observe("Pod", "DELETED", make_pod("q", node="n1", phase="Succeeded"), 4.0)
-    assert (picture.shape().cpu_percent, picture.shape().empty, picture.placed) == (0.0, 1, 2)
+    assert (picture.fullness().cpu_percent, picture.fullness().empty, picture.placed) == (0.0, 1, 2)
 
 
 def test_pods_of_other_schedulers_take_room_and_are_no_decisions() -> None:
     pod = make_pod("other", node="n1")
     pod["spec"]["schedulerName"] = "default-scheduler"
     picture = make_picture(make_node("n1", "a"), pod)
-    assert (picture.placed, picture.on_nodes, picture.shape().cpu_percent) == (0, 0, 10.0)
+    assert (picture.placed, picture.on_nodes, picture.fullness().cpu_percent) == (0, 0, 10.0)
 
 
 def test_a_waiting_pod_says_why_and_stops_saying_so_once_it_has_a_node() -> None:
@@ -51,16 +51,16 @@ def test_a_pod_that_a_kubelet_turned_away_is_remembered_with_its_words() -> None
     picture.observe("Pod", "MODIFIED", failed, 2.0)
     picture.observe("Pod", "MODIFIED", failed, 2.0)
     assert picture.failed == ["demo/p: no room"]
-    assert picture.shape().empty == 1
+    assert picture.fullness().empty == 1
 
 
 def test_a_node_that_is_seen_again_keeps_what_is_on_it() -> None:
     picture = make_picture(make_node("n1", "a"), make_pod("p", node="n1"))
     picture.observe("Node", "MODIFIED", make_node("n1", "a", cores=2), 2.0)
-    assert picture.shape().cpu_percent == 50.0
+    assert picture.fullness().cpu_percent == 50.0
     picture.observe("Node", "DELETED", make_node("n1", "a"), 3.0)
     picture.observe("Pod", "DELETED", make_pod("p", node="n1"), 3.0)
-    assert picture.shape().nodes == 0
+    assert picture.fullness().nodes == 0
 
 
 def test_nodes_stand_in_their_zones_by_name() -> None:
@@ -74,10 +74,10 @@ def test_the_shape_tells_nodes_in_use_from_empty_ones() -> None:
     picture = make_picture(
         make_node("n1", "a"), make_node("n2", "a"), make_node("n3", "a"), make_pod("p", node="n1", cpu_millicores=9000)
     )
-    shape = picture.shape()
-    assert (shape.nodes, shape.in_use, shape.empty) == (3, 1, 2)
-    assert (shape.cpu_percent, shape.in_use_percent) == (30.0, 90.0)
-    assert shape.histogram == (2, 0, 0, 0, 0, 1)
+    fullness = picture.fullness()
+    assert (fullness.nodes, fullness.in_use, fullness.empty) == (3, 1, 2)
+    assert (fullness.cpu_percent, fullness.in_use_percent) == (30.0, 90.0)
+    assert fullness.histogram == (2, 0, 0, 0, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_bookmarks_and_other_kinds_change_nothing() -> None:
     picture = make_picture(make_node("n1", "a"))
     picture.observe("Pod", "BOOKMARK", {"metadata": {"resourceVersion": "7"}}, 1.0)
     picture.observe("Lease", "ADDED", {"metadata": {"name": "x", "uid": "u"}}, 1.0)
-    assert picture.shape().nodes == 1
+    assert picture.fullness().nodes == 1
     assert not picture.waiting()
 
 

@@ -129,7 +129,7 @@ def test_the_patch_makes_a_valid_policy() -> None:
 @pytest.mark.parametrize(
     ("nodes", "pods", "word"), [(2, 100, "--nodes: 2 "), (9999, 100, "--nodes"), (3, 19, "--pods"), (3, 181, "and 180")]
 )
-def test_numbers_that_make_no_demo_are_refused_in_words(nodes: int, pods: int, word: str) -> None:
+def test_invalid_numbers_are_refused(nodes: int, pods: int, word: str) -> None:
     assert word in (problem_with(nodes, pods) or "")
     with pytest.raises(ValueError, match="is not between"):
         make_plan(nodes, pods, 0)

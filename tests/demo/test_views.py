@@ -8,7 +8,7 @@ from rich.console import Console
 
 from berth.demo.drawing import Scene
 from berth.demo.picture import Picture
-from berth.demo.portrait import save_portrait
+from berth.demo.svg import save_svg
 from berth.demo.views import Lines, Screen, can_draw, make_view
 from demo.toys import make_node, make_picture, make_pod, make_policy
 
@@ -20,7 +20,7 @@ def lines_on(out: io.StringIO) -> Lines:
 
 
 def scene_at(now_seconds: float, picture: Picture) -> Scene:
-    return Scene(picture, now_seconds, "title", "news", 10)
+    return Scene(picture, now_seconds, "title", "headline", 10)
 
 
 def small_picture() -> Picture:
@@ -61,7 +61,7 @@ def test_a_terminal_gets_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     out = Terminal("utf-8")
     view = make_view(Console(file=out, force_terminal=True, width=100, height=40))
     assert isinstance(view, Screen)
-    view.tell(1.0, "news")
+    view.tell(1.0, "headline")
     view.show(scene_at(1.0, small_picture()))
     view.close()
     assert "Last decisions" in out.getvalue()
@@ -77,12 +77,12 @@ def test_a_terminal_that_cannot_show_the_picture_gets_lines(monkeypatch: pytest.
 
 def test_the_portrait_is_an_svg_that_fetches_nothing(tmp_path: Path) -> None:
     path = tmp_path / "demo.svg"
-    save_portrait(scene_at(2.0, small_picture()), path)
+    save_svg(scene_at(2.0, small_picture()), path)
     svg = path.read_text()
     assert svg.startswith("<svg")
     assert "berth&#160;demo" in svg or "berth demo" in svg
     assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")
-    save_portrait(scene_at(2.0, small_picture()), path)
+    save_svg(scene_at(2.0, small_picture()), path)
     assert path.read_text() == svg
 
 

@@ -1,4 +1,4 @@
-"""A stage without a cluster, a clock that obeys, and bodies for pictures."""
+"""A environment without a cluster, a clock that obeys, and bodies for pictures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from berth.demo.drawing import Scene
 from berth.demo.picture import Picture
-from berth.demo.play import Event
+from berth.demo.play import WatchEvent
 from berth.demo.scenario import Plan, Wave, Workload, pod_spec
 
 Body = dict[str, Any]
@@ -33,7 +33,7 @@ class ToyClock:
         await asyncio.sleep(0)
 
 
-class ToyStage:
+class ToyEnvironment:
     """Nodes are found at once: the emptiest while spreading, the first with room while packing."""
 
     def __init__(self, *, places: bool = True, obeys: bool = True) -> None:
@@ -41,7 +41,7 @@ class ToyStage:
         self.obeys = obeys
         self.broken: str | None = None
         self.patches: list[Mapping[str, Any]] = []
-        self._events: list[Event] = []
+        self._events: list[WatchEvent] = []
         self._whole: dict[str, int] = {}
         self._room: dict[str, int] = {}
         self._pods: dict[str, list[Body]] = {}
@@ -98,7 +98,7 @@ class ToyStage:
         self._policy = make_policy(2, active=2 if self.obeys else 1, packing=True)
         self._events.append(("SchedulingPolicy", "MODIFIED", self._policy))
 
-    def events(self) -> Iterable[Event]:
+    def events(self) -> Iterable[WatchEvent]:
         events, self._events = self._events, []
         return events
 
@@ -110,11 +110,11 @@ class ToyView:
     """Remembers what it was told and shown."""
 
     def __init__(self) -> None:
-        self.news: list[str] = []
+        self.headline: list[str] = []
         self.scenes = 0
 
-    def tell(self, now_seconds: float, news: str) -> None:
-        self.news.append(news)
+    def tell(self, now_seconds: float, headline: str) -> None:
+        self.headline.append(headline)
 
     def show(self, scene: Scene) -> None:
         self.scenes += 1

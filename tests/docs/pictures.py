@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from berth.model import parse_quantity
 from scheduler.house import running
 from support.builders import Body
-from support.library import SCENES, SERVED, Places, Scene, make_book, play, read_policies, sign_of
+from support.library import SCENES, SERVED, Places, Scene, make_store, play, read_policies, sign_of
 
 FREE = "."
 WAITING = "waiting"
@@ -28,9 +28,9 @@ def draw(name: str) -> str:
     scene = SCENES[name]
     if name == "shadow-canary":
         return _draw_shadow(scene)
-    columns = {"the default profile": play(scene, make_book([DEFAULT]), SERVED)}
+    columns = {"the default profile": play(scene, make_store([DEFAULT]), SERVED)}
     if name != "default":
-        columns[name] = play(scene, make_book(read_policies(name), **STEADY), scene.scheduler_name)
+        columns[name] = play(scene, make_store(read_policies(name), **STEADY), scene.scheduler_name)
     return _draw(scene, columns)
 
 

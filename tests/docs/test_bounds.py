@@ -30,7 +30,9 @@ def test_the_page_has_the_bound_of_every_list(section, name):
         ("podAffinity`: terms", bounds.MOST_POD_TERMS),
         ("podAntiAffinity`: terms", bounds.MOST_POD_TERMS),
         ("node affinity: keys", bounds.MOST_NODE_VALUES),
-        ("spread constraints: keys", bounds.MOST_POD_VALUES),
+        ("name no value of a label", bounds.MOST_WIDE_REQUIREMENTS),
+        ("pod anti-affinity: keys", bounds.MOST_POD_VALUES),
+        ("spread constraints: keys", bounds.MOST_SPREAD_VALUES),
         ("taints` of a node", bounds.MOST_TAINTS),
     ],
 )

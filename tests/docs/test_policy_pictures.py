@@ -10,7 +10,7 @@ import yaml
 
 from berth.policy import status
 from docs.pictures import draw
-from support.library import SCENES, make_book, names, read_policies
+from support.library import SCENES, make_store, names, read_policies
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def test_a_field_of_the_status_is_on_the_page(field: str) -> None:
 
 def test_what_the_page_says_of_a_broken_edit_is_what_the_book_says() -> None:
     [manifest] = read_policies("binpack")
-    book = make_book([manifest])
+    book = make_store([manifest])
     [patch] = re.findall(r"patch sp binpack --type=merge -p '(.*Fit.*)'", PAGE)
     metadata = {"name": "binpack", "uid": "uid-binpack", "generation": 2}
     book.observe({**manifest, "metadata": metadata, "spec": {**manifest["spec"], **json.loads(patch)["spec"]}})

@@ -15,12 +15,13 @@ from typing import Any
 
 from aiohttp import web
 
-from berth.cluster.api import Api
+from berth.cluster.api import Api, OpenTransport, open_transport
 from berth.cluster.credentials import Credentials, Source
 from berth.cluster.listing import Resource
+from berth.cluster.proxied import ProxiedTransport
+from berth.cluster.transport import Transport
 from berth.runtime import RESOURCES
-
-LIMIT_SECONDS = 60
+from support.patience import LIMIT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -162,14 +163,24 @@ def write_kubeconfig(
 
 
 @asynccontextmanager
-async def connected(folder: Path, server: Server, *, token_file: Path | None = None) -> AsyncIterator[Api]:
+async def connected(
+    folder: Path, server: Server, *, token_file: Path | None = None, open_transport: OpenTransport = open_transport
+) -> AsyncIterator[Api]:
     path = write_kubeconfig(folder, f"http://127.0.0.1:{server.port}", token_file=token_file)
-    api = Api(Credentials(Source(str(path))))
+    api = Api(Credentials(Source(str(path))), open_transport=open_transport)
     await api.open()
     try:
         yield api
     finally:
         await api.close()
+
+
+def by_aiohttp(configuration: Any, *, connections: int, ahead: int, delivery_seconds: float | None) -> Transport:
+    """The transport for proxies, without one."""
+    return ProxiedTransport(configuration, None, connections=connections, delivery_seconds=delivery_seconds)
+
+
+TRANSPORTS: dict[str, OpenTransport] = {"direct": open_transport, "aiohttp": by_aiohttp}
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -7,12 +7,29 @@ from typing import Any
 import pytest
 from kubernetes_asyncio.config import ConfigException
 
-from berth.cluster import api as api_module
-from berth.cluster.api import Api
+from berth.cluster.api import Api, OpenTransport
 from berth.cluster.credentials import Credentials, Source
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.transport import Transport
-from edge.server import Answer, Cut, Seen, Server, Silence, busy, connected, refusal, serving, until, write_kubeconfig
+from edge.server import (
+    TRANSPORTS,
+    Answer,
+    Cut,
+    Seen,
+    Server,
+    Silence,
+    busy,
+    connected,
+    refusal,
+    serving,
+    until,
+    write_kubeconfig,
+)
+
+
+@pytest.fixture(params=TRANSPORTS)
+def transport(request: pytest.FixtureRequest) -> OpenTransport:
+    return TRANSPORTS[request.param]
 
 
 async def test_an_answer_is_decoded(server: Server, api: Api) -> None:
@@ -66,10 +83,12 @@ async def test_an_answer_that_is_not_json_is_unreachable(server: Server, api: Ap
         await api.request("GET", "/x")
 
 
-async def test_a_server_that_is_down_is_unreachable_but_not_a_mistake(tmp_path: Path) -> None:
+async def test_a_server_that_is_down_is_unreachable_but_not_a_mistake(tmp_path: Path, transport: OpenTransport) -> None:
     async with serving() as server:
         port = server.port
-    api = Api(Credentials(Source(str(write_kubeconfig(tmp_path, f"http://127.0.0.1:{port}")))))
+    api = Api(
+        Credentials(Source(str(write_kubeconfig(tmp_path, f"http://127.0.0.1:{port}")))), open_transport=transport
+    )
     await api.open()
     with pytest.raises(Unreachable) as caught:
         await api.request("GET", "/x")
@@ -96,7 +115,9 @@ async def test_the_return_of_the_server_is_told_once(server: Server, api: Api) -
     assert returns == ["back"]
 
 
-async def test_a_401_reads_the_token_again_and_asks_once_more(server: Server, tmp_path: Path) -> None:
+async def test_a_401_reads_the_token_again_and_asks_once_more(
+    server: Server, tmp_path: Path, transport: OpenTransport
+) -> None:
     token = tmp_path / "token"
     token.write_text("old")
 
@@ -104,7 +125,7 @@ async def test_a_401_reads_the_token_again_and_asks_once_more(server: Server, tm
         return Answer() if request.headers["Authorization"] == "Bearer new" else refusal(401, "Unauthorized", "no")
 
     server.answer("GET", "/x", check)
-    async with connected(tmp_path, server, token_file=token) as api:
+    async with connected(tmp_path, server, token_file=token, open_transport=transport) as api:
         token.write_text("new")
         await api.request("GET", "/x")
         await api.request("GET", "/x")
@@ -171,21 +192,19 @@ async def test_credentials_that_cannot_be_renewed_for_any_reason_leave_the_401(
 
 
 async def test_connections_of_old_certificates_are_closed_when_their_requests_have_ended(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport: OpenTransport
 ) -> None:
     transports: list[Transport] = []
 
-    class Remembered(Transport):
-        def __init__(self, configuration: Any, connections: int, **others: Any) -> None:
-            super().__init__(configuration, connections, **others)
-            transports.append(self)
+    def remember(configuration: Any, **others: Any) -> Transport:
+        transports.append(transport(configuration, **others))
+        return transports[-1]
 
-    monkeypatch.setattr(api_module, "Transport", Remembered)
     monkeypatch.setattr(Credentials, "fingerprint", lambda _: str(len(transports)))
     no = refusal(401, "Unauthorized", "no")
     server.answer("GET", "/long", Silence())
     server.answer("GET", "/x", no, Answer(), no, Answer(), no, Answer())
-    async with connected(tmp_path, server) as api:
+    async with connected(tmp_path, server, open_transport=remember) as api:
         long = asyncio.create_task(api.request("GET", "/long"))
         await until(lambda: len(server.requests) == 1)
         for _ in range(3):

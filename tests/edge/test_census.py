@@ -689,3 +689,33 @@ async def test_a_new_leader_does_not_go_by_a_list_that_lacks_what_is_there(serve
     server.answer("GET", "/api/v1/nodes/a", found("a"))
     with pytest.raises(Malformed):
         await census.confirm(5)
+
+
+async def test_others_get_their_turn_between_two_passes_over_all_objects_of_a_kind(
+    server: Server, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.answer("GET", "/api/v1/nodes", page("a", "b"))
+    turns, passes = [0], list[int]()
+    for name in ("contradicted", "behind"):
+        original = getattr(house.cache, name)
+
+        def noted(*arguments: Any, original: Any = original) -> Any:
+            passes.append(turns[0])
+            return original(*arguments)
+
+        monkeypatch.setattr(house.cache, name, noted)
+
+    async def take_turns() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    others = asyncio.create_task(take_turns())
+    house.count(NODES)
+    for name in ("a", "b"):
+        house.arrive("Node", name)
+    await until(lambda: len(passes) >= 2)
+    assert await house.census.confirm(1.0)
+    others.cancel()
+    assert len(passes) >= 4
+    assert len(set(passes)) == len(passes)

@@ -7,6 +7,7 @@ import pytest
 
 from berth.cluster.api import Api
 from berth.cluster.conditions import Conditions
+from berth.cluster.gate import WriteGate
 from berth.model import Pod, parse_pod
 from berth.scheduler.faults import Faults
 from edge.manual_clock import ManualClock
@@ -25,8 +26,8 @@ def pod(condition: dict[str, str] | None = None) -> Pod:
 
 
 @pytest.fixture
-async def conditions(api: Api, clock: ManualClock) -> AsyncIterator[Conditions]:
-    conditions = Conditions(api, clock, Faults())
+async def conditions(api: Api, clock: ManualClock, gate: WriteGate) -> AsyncIterator[Conditions]:
+    conditions = Conditions(api, clock, Faults(), gate)
     conditions.start()
     yield conditions
     await conditions.stop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
+from aiohttp import web
 
 from berth.cluster.credentials import Credentials, Source
 from berth.cluster.leadership import OUTSIDE, Leadership, Terms, write_record
@@ -21,29 +22,51 @@ from berth.sim.resources import CRDS
 from berth.sim.server import SimServer
 from berth.sim.store import Store
 from control_plane.client import Client
+from support.patience import LIMIT_SECONDS
 
 CRD = Path(__file__).parents[2] / "crds" / "clusterkopfpeerings.kopf.dev.yaml"
 PEERINGS = "/apis/kopf.dev/v1/clusterkopfpeerings"
-LIMIT_SECONDS = 60
+
+
+class RecordingServer(SimServer):
+    """Remembers what it was asked for."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.watched: list[str] = []  # the versions from which the peering objects were watched
+        self.written: list[object] = []  # our records, as they were written; None where it was removed
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == PEERINGS and request.query.get("watch"):
+            self.watched.append(request.query["resourceVersion"])
+        if request.method == "PATCH":
+            self.written += [record for name, record in (await request.json())["status"].items() if name == "us"]
+        return await super()._handle(request)
 
 
 class World:
     """An embedded cluster, and a main loop that a test lets stand still."""
 
-    def __init__(self, api: Client, kubeconfig: Path) -> None:
+    def __init__(self, server: RecordingServer, api: Client, kubeconfig: Path) -> None:
+        self.server = server
         self.api = api
         self.now = 0.0
         self.leadership = Leadership(
             "us", Terms(5), now=lambda: self.now, wall=lambda: datetime.now(UTC), random=Random(1)
         )
         self.lead: Any = SimpleNamespace(
-            leadership=self.leadership, peering=SimpleNamespace(name="berth"), beat_seconds=0.0
+            leadership=self.leadership, peering=SimpleNamespace(name="berth"), beat_seconds=0.0, is_silent=False
         )
         self.elector = Elector(self.lead, Credentials(Source(str(kubeconfig))), now=lambda: self.now)
 
     async def records(self) -> dict[str, Any]:
         found: dict[str, Any] = (await self.api.get(f"{PEERINGS}/berth")).get("status", {})
         return found
+
+    async def wait(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(LIMIT_SECONDS):
+            while not condition():  # noqa: ASYNC110, another thread does it
+                await asyncio.sleep(0.02)
 
     async def until(self, there: bool) -> dict[str, Any]:
         async with asyncio.timeout(LIMIT_SECONDS):
@@ -56,15 +79,17 @@ class World:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     store = Store(lambda: datetime.now(UTC))
     store.create(CRDS, yaml.safe_load(CRD.read_text()))
-    server = SimServer(store)
+    server = RecordingServer(store)
     await server.start()
     server.write_kubeconfig(tmp_path / "kubeconfig")
     async with Client(server.url, "") as api:
         await api.create({"apiVersion": "kopf.dev/v1", "kind": "ClusterKopfPeering", "metadata": {"name": "berth"}})
-        world = World(api, tmp_path / "kubeconfig")
+        world = World(server, api, tmp_path / "kubeconfig")
         yield world
         await asyncio.to_thread(world.elector.stop)
     await server.stop()
+    for _ in range(3):  # turns, in which connections that a refused renewal has left behind hear that they have ended
+        await asyncio.sleep(0)
 
 
 async def test_the_record_is_there_from_the_start_to_a_clean_end(world: World) -> None:
@@ -137,6 +162,36 @@ async def test_a_renewal_that_was_made_before_a_lapse_is_not_sent_after_it(world
                     await request
         assert (await session.get(path)).status == 200  # nothing is written by that
     assert seat.priority == OUTSIDE
+
+
+async def test_after_a_restore_kopf_watches_from_a_fresh_list_and_the_record_is_kept(world: World) -> None:
+    world.elector.start()
+    await world.until(there=True)
+    await world.wait(lambda: bool(world.server.watched))
+    backup = world.server.store.back_up()
+    for number in range(100):
+        await world.api.patch(f"{PEERINGS}/berth", {"metadata": {"labels": {"round": str(number)}}, "status": {}})
+    await world.server.restore(backup)
+    begins, renewals = len(world.server.watched), len(world.server.written)
+    world.lead.on_start_over()
+    await world.wait(lambda: len(world.server.watched) > begins and len(world.server.written) > renewals)
+    assert int(world.server.watched[-1]) <= world.server.store.revision
+    assert None not in world.server.written
+
+
+async def test_where_another_cluster_answers_the_record_is_neither_renewed_nor_removed(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.elector.start()
+    await world.until(there=True)
+    world.lead.is_silent = True
+    await world.wait(lambda: "not renewed any more" in caplog.text)
+    written = list(world.server.written)
+    world.now += 60  # nothing moves in such a process
+    await asyncio.to_thread(world.elector.stop)
+    assert world.server.written == written
+    assert None not in written
+    assert "hangs" not in caplog.text
 
 
 def test_a_renewal_is_tried_again_for_a_part_of_the_lifetime_only() -> None:

@@ -9,6 +9,7 @@ from berth.cluster import events as events_module
 from berth.cluster.api import Api
 from berth.cluster.event_bodies import Record, cut_note, event_name
 from berth.cluster.events import EventRecorder
+from berth.cluster.gate import EVENT, WriteGate
 from berth.model import parse_pod
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import PodEvent
@@ -23,8 +24,8 @@ FAILED = PodEvent("Warning", "FailedScheduling", "Scheduling", "0/3 nodes are av
 
 
 @pytest.fixture
-async def events(api: Api, clock: ManualClock) -> AsyncIterator[EventRecorder]:
-    recorder = EventRecorder(api, clock, "host/1", Faults())
+async def events(api: Api, clock: ManualClock, gate: WriteGate) -> AsyncIterator[EventRecorder]:
+    recorder = EventRecorder(api, clock, "host/1", Faults(), gate)
     recorder.start()
     yield recorder
     await recorder.flush(5)
@@ -169,9 +170,9 @@ async def test_an_event_is_given_up_after_a_while(server: Server, events: EventR
     assert events.counts == {"failed": 1}
 
 
-async def test_what_waits_is_posted_at_the_exit(server: Server, api: Api, clock: ManualClock) -> None:
+async def test_what_waits_is_posted_at_the_exit(server: Server, api: Api, clock: ManualClock, gate: WriteGate) -> None:
     server.answer("POST", NEW, Answer(201))
-    recorder = EventRecorder(api, clock, "host/1", Faults())
+    recorder = EventRecorder(api, clock, "host/1", Faults(), gate)
     recorder.start()
     for number in range(100):
         recorder.record(parse_pod(make_pod(f"web-{number}")), FAILED)
@@ -179,9 +180,11 @@ async def test_what_waits_is_posted_at_the_exit(server: Server, api: Api, clock:
     assert len(server.seen("POST")) == 100
 
 
-async def test_the_exit_does_not_wait_for_a_server_that_is_away(server: Server, api: Api, clock: ManualClock) -> None:
+async def test_the_exit_does_not_wait_for_a_server_that_is_away(
+    server: Server, api: Api, clock: ManualClock, gate: WriteGate
+) -> None:
     server.answer("POST", NEW, Cut())
-    recorder = EventRecorder(api, clock, "host/1", Faults())
+    recorder = EventRecorder(api, clock, "host/1", Faults(), gate)
     recorder.start()
     for number in range(20):
         recorder.record(parse_pod(make_pod(f"web-{number}")), FAILED)
@@ -189,8 +192,8 @@ async def test_the_exit_does_not_wait_for_a_server_that_is_away(server: Server, 
     assert recorder.counts == {"dropped": 20}
 
 
-async def test_more_than_can_wait_is_dropped_and_counted(api: Api, clock: ManualClock) -> None:
-    recorder = EventRecorder(api, clock, "host/1", Faults())
+async def test_more_than_can_wait_is_dropped_and_counted(api: Api, clock: ManualClock, gate: WriteGate) -> None:
+    recorder = EventRecorder(api, clock, "host/1", Faults(), gate)
     for number in range(events_module.WAITING_LIMIT + 5):
         recorder.record(POD, PodEvent("Normal", "Scheduled", "Binding", str(number)))
     assert recorder.counts == {"dropped": 5}
@@ -209,7 +212,7 @@ def test_a_long_pod_name_does_not_make_a_long_event_name() -> None:
     assert event_name("w" * 253, 255) == "berth.ff"
 
 
-def crowd(namespace: str, count: int = 3 * events_module.WORKERS) -> list[Any]:
+def crowd(namespace: str, count: int = 3 * EVENT.at_once) -> list[Any]:
     return [parse_pod(make_pod(f"web-{number}", namespace=namespace)) for number in range(count)]
 
 
@@ -235,7 +238,7 @@ async def test_events_that_wait_to_be_tried_again_do_not_hold_up_others(
     server.answer("POST", NEW, Answer(201))
     path = NEW.replace("default", "troubled")
     server.answer("POST", path, refusal(status, "Reason", "a webhook is down"))
-    pods = crowd("troubled", events_module.WORKERS + 4)
+    pods = crowd("troubled", EVENT.at_once + 4)
     for pod in pods:
         events.record(pod, FAILED)
     await until(lambda: len(server.requests) == len(pods))
@@ -243,7 +246,7 @@ async def test_events_that_wait_to_be_tried_again_do_not_hold_up_others(
     await done(events, 1)
     assert events.counts == {"posted": 1}
     server.answer("POST", path, Answer(201))
-    await until(lambda: clock.sleeping == 2)
+    await until(lambda: len(events._delays) == len(pods))
     await clock.advance(0.5)
     await done(events, len(pods) + 1)
     assert events.counts == {"posted": len(pods) + 1}
@@ -258,13 +261,13 @@ async def test_an_event_that_is_refused_is_not_tried_again(server: Server, event
 
 
 async def test_an_error_that_nobody_expects_costs_one_event(
-    server: Server, api: Api, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    server: Server, api: Api, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, gate: WriteGate
 ) -> None:
     def fail(record: Record, instance: str) -> dict[str, Any]:
         raise KeyError("surprise")
 
     faults = Faults()
-    recorder = EventRecorder(api, clock, "host/1", faults)
+    recorder = EventRecorder(api, clock, "host/1", faults, gate)
     recorder.start()
     pods = crowd("default")
     server.answer("POST", NEW, Answer(201))
@@ -280,11 +283,11 @@ async def test_an_error_that_nobody_expects_costs_one_event(
 
 
 async def test_a_first_event_that_was_dropped_is_posted_when_it_happens_again(
-    server: Server, api: Api, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    server: Server, api: Api, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, gate: WriteGate
 ) -> None:
     monkeypatch.setattr(events_module, "WAITING_LIMIT", 1)
     server.answer("POST", NEW, Answer(201))
-    recorder = EventRecorder(api, clock, "host/1", Faults())
+    recorder = EventRecorder(api, clock, "host/1", Faults(), gate)
     recorder.record(parse_pod(make_pod("other")), FAILED)
     recorder.record(POD, FAILED)
     assert recorder.counts == {"dropped": 1}

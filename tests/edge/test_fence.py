@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from berth.cluster.api import Api
+from berth.client import make_client
+from berth.cluster import connection, proxied
+from berth.cluster.api import Api, OpenTransport
 from berth.cluster.binder import Binder
-from berth.cluster.errors import Unreachable
+from berth.cluster.credentials import Credentials, Source
+from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.evictions import Evictions
 from berth.cluster.port import KubernetesCluster
-from berth.cluster.transport import Transport
 from berth.cluster.volumes import VolumeWriter
+from berth.configuration import Options
 from berth.model import Pod, parse_claim, parse_pod
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import NotEvicted, NotLeading, NotWritten
 from edge.manual_clock import ManualClock
-from edge.server import Answer, Server, Silence, refusal
+from edge.server import TRANSPORTS, Answer, Server, Silence, refusal, write_kubeconfig
 from engine.storage import make_claim
 from support.builders import make_pod
 
@@ -37,6 +41,11 @@ class Fence:
         self.times -= 1
         if self.times < 0:
             raise NotLeading("closed")
+
+
+@pytest.fixture(params=TRANSPORTS)
+def transport(request: pytest.FixtureRequest) -> OpenTransport:
+    return TRANSPORTS[request.param]
 
 
 def pod() -> Pod:
@@ -103,11 +112,39 @@ async def test_every_write_that_matters_is_behind_the_fence(server: Server, api:
     assert server.requests == []
 
 
+INFO: Any = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1))
+
+
+def connection_socket(seconds: float) -> socket.socket:
+    return connection._make(INFO, connection.Address("x", 1, None, seconds))
+
+
+def proxied_socket(seconds: float) -> socket.socket:
+    return proxied._sockets(seconds)(INFO)
+
+
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux only")
-async def test_what_is_not_delivered_in_time_is_not_delivered_at_all(tmp_path: Path, api: Api) -> None:
-    transport = Transport(api._credentials.configuration, 1, delivery_seconds=2.5)
-    factory: Any = transport.session.connector._socket_factory  # type: ignore[union-attr]
-    made = factory((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1)))
-    assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 2500
-    made.close()
-    await transport.close()
+@pytest.mark.parametrize("make", [connection_socket, proxied_socket])
+def test_what_is_not_delivered_in_time_is_not_delivered_at_all(make: Callable[[float], socket.socket]) -> None:
+    with make(2.5) as made:
+        assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 2500
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux only")
+@pytest.mark.parametrize(("standalone", "milliseconds"), [(False, 2500), (True, 0)])
+async def test_a_client_made_before_the_fence_is_known_delivers_in_time_where_there_are_other_replicas(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, standalone: bool, milliseconds: int
+) -> None:
+    made: list[socket.socket] = []
+    monkeypatch.setattr(connection, "_make", lambda *info, make=connection._make: made.append(make(*info)) or made[-1])
+    kubeconfig = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
+    options = Options(kubeconfig=str(kubeconfig), standalone=standalone, peering_lifetime_seconds=10)
+    api = make_client(options, Credentials(Source(options.kubeconfig, options.context)))
+    await api.open()
+    try:
+        with pytest.raises(ApiError):
+            await api.request("GET", "/x")
+        limits = {each.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) for each in made}
+    finally:
+        await api.close()
+    assert limits == {milliseconds}

@@ -15,9 +15,9 @@ from berth.cluster.clock import RealClock
 from berth.cluster.leadership import OUTSIDE, write_record
 from berth.cluster.peering import LEADER, PATH
 from berth.runtime import Options, Runtime
-from edge.server import Answer, Seen, Server, listed, until, write_kubeconfig
+from edge.server import Answer, Seen, Server, listed, refusal, until, write_kubeconfig
 from policy.builders import make_policy
-from support.builders import make_node, make_pod
+from support.builders import make_node, make_object, make_pod
 
 BERTH = f"{PATH}/berth"
 POLICIES = "/apis/berth.dev/v1alpha1/schedulingpolicies"
@@ -232,6 +232,62 @@ async def test_a_process_that_was_stopped_reads_who_is_there_before_it_enters_ag
     assert len(house.server.seen("GET", BERTH)) == reads + 1
     assert house.status[house.us]["priority"] < 7
     assert house.lead.leadership.seniors() == ["them"]
+
+
+async def test_a_peering_object_that_was_deleted_is_made_again(house: House) -> None:
+    await take_lead(house)
+    gone = refusal(404, "NotFound", "not found")
+    house.server.answer("GET", BERTH, gone)
+    house.server.answer("PATCH", BERTH, gone)
+
+    def make(_: Seen) -> Answer:
+        house.server.answer("GET", BERTH, lambda _: Answer(200, house.body()))
+        house.server.answer("PATCH", BERTH, house.patch)
+        return Answer(201)
+
+    house.server.answer("POST", PATH, make)
+    house.status.clear()
+    house.version += 1
+    house.runtime.on_peering("DELETED", house.body())
+    await until(lambda: not house.lead.is_leading)
+    house.clock.added += 15
+    await until(lambda: bool(house.server.seen("POST", PATH)))
+    assert house.server.seen("POST", PATH)[0].body["metadata"]["name"] == "berth"
+    house.renew()
+    await until(lambda: house.lead.is_leading)
+
+
+async def test_that_nobody_can_lead_without_the_object_is_said_once(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    await take_lead(house)
+    gone = refusal(404, "NotFound", "not found")
+    house.server.answer("GET", BERTH, gone)
+    house.server.answer("PATCH", BERTH, gone)
+    house.server.answer("POST", PATH, refusal(403, "Forbidden", "may not create"))
+    for times in range(3):
+        house.clock.added += 15
+        await until(lambda times=times: len(house.server.seen("POST", PATH)) > times)  # type: ignore[misc]
+    assert sum("No replica can lead" in message for message in caplog.messages) == 1
+    assert not house.runtime.statistics()["faults"]
+
+
+async def test_a_restored_store_has_whatever_watches_the_records_begin_anew(house: House) -> None:
+    begun: list[str] = []
+    house.lead.on_start_over = lambda: begun.append("elector")
+    house.version = 100
+    house.show()
+    house.runtime._note_rewound("in a test")
+    await until(lambda: bool(begun))
+    assert house.lead.leadership.version == -1
+
+
+async def test_where_another_cluster_answers_no_record_is_to_be_written(house: House) -> None:
+    await take_lead(house)
+    house.runtime.on_event("Namespace", None, make_object("Namespace", "kube-system", uid="first"))
+    assert not house.lead.is_silent
+    house.runtime.on_event("Namespace", "MODIFIED", make_object("Namespace", "kube-system", uid="other"))
+    assert house.lead.is_silent
 
 
 async def test_a_leader_removes_a_record_that_nobody_renews_and_no_other(house: House) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from berth.cluster import outbox as outbox_module
 from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.gate import BIND, WriteGate
 from berth.cluster.outbox import Outbox
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import NotLeading
@@ -21,7 +22,8 @@ class Desk:
         self.begun: list[str] = []
         self.faults = Faults()
         self.answers: asyncio.Queue[Exception | None] = asyncio.Queue()
-        self.outbox: Outbox[str] = Outbox("letter", self._write, clock, self.faults, workers=2)
+        self.gate = WriteGate(clock)
+        self.outbox: Outbox[str] = Outbox("letter", self._write, clock, self.faults, self.gate)
 
     async def _write(self, key: str, item: str) -> None:
         self.begun.append(item)
@@ -33,9 +35,11 @@ class Desk:
 @pytest.fixture
 async def desk(clock: ManualClock) -> AsyncIterator[Desk]:
     desk = Desk(clock)
+    desk.gate.start()
     desk.outbox.start()
     yield desk
     await desk.outbox.stop()
+    await desk.gate.stop()
 
 
 async def test_a_write_on_its_way_is_awaited_by_who_settles_the_key(desk: Desk) -> None:
@@ -192,3 +196,52 @@ async def test_a_write_that_arrives_gives_the_next_one_all_its_attempts(desk: De
         desk.answers.put_nowait(None)
         await until(lambda: len(desk.outbox) == 0)
     assert desk.outbox.counts == {"retried": 2 * (outbox_module.ATTEMPTS - 1), "written": 2}
+
+
+async def test_more_keys_than_may_wait_are_dropped_counted_and_complained_of_once(
+    clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = Desk(clock)
+    desk.outbox = Outbox("letter", desk._write, clock, desk.faults, desk.gate, limit=2)
+    for key in ("a", "b", "c", "d"):
+        desk.outbox.put(key, key)
+    desk.outbox.put("a", "newer")
+    desk.outbox.put("urgent", "urgent", urgent=True)
+    assert desk.outbox.counts == {"dropped": 2}
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
+        "2 of kind letter wait to be written, more are dropped"
+    ]
+    for _ in range(3):
+        desk.answers.put_nowait(None)
+    desk.outbox.start()
+    desk.gate.start()
+    await until(lambda: len(desk.outbox) == 0)
+    assert desk.begun == ["urgent", "newer", "b"]
+    await desk.outbox.stop()
+    await desk.gate.stop()
+
+
+async def test_a_key_that_becomes_urgent_is_not_written_about_twice_at_once(desk: Desk) -> None:
+    desk.outbox.put("k", "first")
+    await until(lambda: desk.begun == ["first"])
+    desk.outbox.put("k", "second", urgent=True)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert desk.begun == ["first"]
+    desk.answers.put_nowait(None)
+    desk.answers.put_nowait(None)
+    await until(lambda: len(desk.outbox) == 0)
+    assert desk.begun == ["first", "second"]
+
+
+async def test_a_key_that_becomes_urgent_while_it_waits_is_written_once(desk: Desk) -> None:
+    desk.gate.begin(BIND)
+    desk.outbox.put("k", "first")
+    desk.outbox.put("k", "second", urgent=True)
+    desk.answers.put_nowait(None)
+    await until(lambda: len(desk.outbox) == 0)
+    desk.gate.end(BIND)  # it is the turn of the first, about which nothing is left to be said
+    desk.outbox.put("k", "third")
+    desk.answers.put_nowait(None)
+    await until(lambda: len(desk.outbox) == 0)
+    assert desk.begun == ["second", "third"]

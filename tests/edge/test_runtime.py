@@ -1,7 +1,6 @@
 """What the runtime does with what it is told: options, and the way of an event."""
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,12 +12,13 @@ from berth.cluster.api import Api
 from berth.cluster.errors import Unreachable
 from berth.runtime import Options, Runtime
 from berth.serving.health import Finding
-from berth.serving.pulse import Pulse
+from berth.serving.loop_watchdog import LoopWatchdog
 from control_plane.process import http_get
 from edge.manual_clock import ManualClock
-from edge.server import LIMIT_SECONDS, Answer, Server, listed, until, write_kubeconfig
+from edge.server import Answer, Server, listed, until, write_kubeconfig
 from policy.builders import make_policy
 from support.builders import make_node, make_pod
+from support.patience import LIMIT_SECONDS
 
 BINDING = "/api/v1/namespaces/default/pods/web/binding"
 
@@ -196,31 +196,6 @@ async def test_a_report_that_goes_wrong_is_not_the_last_one(
         assert runtime.statistics()["faults"] == {"reporting on": 1}
 
 
-async def test_what_the_first_lists_brought_is_left_out_of_later_collections(
-    server: Server, tmp_path: Path, clock: ManualClock
-) -> None:
-    gc.unfreeze()
-    async with scheduling(server, tmp_path, clock):
-        assert gc.get_freeze_count() > 1000
-    gc.unfreeze()
-
-
-async def test_the_garbage_collector_is_put_off_only_while_the_first_lists_are_read(
-    server: Server, tmp_path: Path
-) -> None:
-    path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
-    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
-    usual = gc.get_threshold()
-    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
-    await runtime.start()
-    assert gc.get_threshold()[2] > usual[2]
-    runtime.on_event("Node", None, make_node("a"))
-    await until(lambda: runtime.readiness().is_ready)
-    assert gc.get_threshold() == usual
-    await runtime.stop()
-    gc.unfreeze()
-
-
 async def test_extenders_see_objects_in_full_while_a_policy_has_some(
     server: Server, tmp_path: Path, clock: ManualClock
 ) -> None:
@@ -271,7 +246,7 @@ async def test_what_is_served_is_told_apart_by_name(
     assert runtime._server is not None
     url = f"https://127.0.0.1:{runtime._server.https_port}"
     with monkeypatch.context() as patch:  # the words are tested here, and not how busy the machine is
-        patch.setattr(Pulse, "lag_seconds", 0.25)
+        patch.setattr(LoopWatchdog, "lag_seconds", 0.25)
         patch.setattr(Api, "last_answer_seconds", 0.5)
         _, text = await asyncio.to_thread(http_get, f"{url}/readyz?verbose", timeout_seconds=LIMIT_SECONDS)
     for line in ("[-]cache failed: ", "[-]scheduler failed: ", "[+]leadership ok: stands by"):
@@ -300,7 +275,7 @@ async def test_a_scheduling_loop_that_has_failed_is_not_alive(tmp_path: Path) ->
 
 async def test_a_loop_that_lags_is_not_ready(tmp_path: Path) -> None:
     runtime = Runtime(Options(kubeconfig=str(write_kubeconfig(tmp_path, "http://x:1")), https_address=""))
-    runtime._pulse = Pulse(lambda: now[0])
+    runtime._pulse = LoopWatchdog(lambda: now[0])
     now = [0.0]
     runtime._pulse.start()
     assert runtime.checks["loop"]().problem is None

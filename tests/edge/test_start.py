@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from berth import __version__
-from berth.cli.run import _join
+from berth.cli.process import _join
 from berth.cluster.api import Api
 from berth.cluster.leadership import Leadership, Terms
 from berth.cluster.peering import PATH, Peering
@@ -94,7 +94,7 @@ async def test_an_api_server_that_has_no_time_is_asked_until_it_has_and_that_is_
         server.answer(each, BERTH, *((reaction,) * 3 if each == method else ()), Answer(200, {"metadata": {}}))
     assert await join(peering, clock) is None
     assert len(server.seen(method)) == 4
-    (said,) = [record.message for record in caplog.records if record.name == "berth.cli.run"]
+    (said,) = [record.message for record in caplog.records if record.name == "berth.cli.process"]
     assert said.startswith("The API server does not say which replicas there are; asking until it does: ")
 
 

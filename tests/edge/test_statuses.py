@@ -2,6 +2,7 @@
 
 from berth.cluster.api import Api
 from berth.cluster.clock import RealClock
+from berth.cluster.gate import WriteGate
 from berth.cluster.statuses import PolicyStatuses
 from berth.scheduler.faults import Faults
 from edge.manual_clock import ManualClock
@@ -10,9 +11,11 @@ from edge.server import Answer, Cut, Server, Silence, until
 PATH = "/apis/berth.dev/v1alpha1/schedulingpolicies/default/status"
 
 
-async def test_a_status_is_patched_and_repeated_until_it_arrives(server: Server, api: Api, clock: ManualClock) -> None:
+async def test_a_status_is_patched_and_repeated_until_it_arrives(
+    server: Server, api: Api, clock: ManualClock, gate: WriteGate
+) -> None:
     server.answer("PATCH", PATH, Cut(), Answer())
-    statuses = PolicyStatuses(api, clock, Faults())
+    statuses = PolicyStatuses(api, clock, Faults(), gate)
     statuses.start()
     statuses.put({"default": {"observedGeneration": 3}})
     await until(lambda: clock.sleeping == 1)
@@ -23,9 +26,11 @@ async def test_a_status_is_patched_and_repeated_until_it_arrives(server: Server,
     assert server.requests[0].headers["Content-Type"] == "application/merge-patch+json"
 
 
-async def test_what_waits_at_the_end_is_written_unless_that_takes_too_long(server: Server, api: Api) -> None:
+async def test_what_waits_at_the_end_is_written_unless_that_takes_too_long(
+    server: Server, api: Api, gate: WriteGate
+) -> None:
     server.answer("PATCH", PATH, Answer(), Silence())
-    statuses = PolicyStatuses(api, RealClock(), Faults())
+    statuses = PolicyStatuses(api, RealClock(), Faults(), gate)
     statuses.start()
     statuses.put({"default": {"placed": 1}})
     await statuses.stop(5.0)

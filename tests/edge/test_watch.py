@@ -10,7 +10,8 @@ import pytest
 from berth import handlers
 from berth.handlers import watch
 from berth.runtime import Options, Runtime
-from edge.server import LIMIT_SECONDS, Answer, Server, until, write_kubeconfig
+from edge.server import Answer, Server, until, write_kubeconfig
+from support.patience import LIMIT_SECONDS
 
 
 @pytest.fixture

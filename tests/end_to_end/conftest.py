@@ -9,6 +9,9 @@ etcd and kube-apiserver in `make cluster-test`. Those that need the real one ask
     api             an asyncio client for it, for this test
     berth_process   call it to start Berth and wait until it is ready; stopped after the test, with exit status 0
 
+A module with `BOTH_INTAKES = True` runs on the embedded cluster with the feature gate BulkIntake on, and once more with
+it off. With TEST_KOPF_READS=1 in the environment it is off everywhere.
+
 Every test leaves an empty cluster behind. When one fails, the ends of the logs of Berth and of the control plane are
 shown with it.
 """
@@ -21,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.berth_process import BerthProcess
+from control_plane.berth_process import WITHOUT_BULK_INTAKE, BerthProcess
 from control_plane.cleaning import remove_everything
 from control_plane.client import Client
 from control_plane.embedded import EmbeddedPlane
@@ -44,6 +47,17 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         if (plane := item.session.stash.get(_control_plane, None)) is not None:
             report.sections.append(("control plane", plane.tails()))
     return report
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "berth_process" in metafunc.fixturenames and getattr(metafunc.module, "BOTH_INTAKES", False):
+        metafunc.parametrize("intake", ["bulk", "kopf"], indirect=True)
+
+
+@pytest.fixture
+def intake(request: pytest.FixtureRequest) -> str:
+    """Who reads lists and watches: we in bulk, or kopf."""
+    return str(getattr(request, "param", "bulk"))
 
 
 @pytest.fixture(scope="session", params=["embedded", pytest.param("real", marks=pytest.mark.cluster)])
@@ -94,14 +108,18 @@ def berth_process(
     kubeconfig: Path,
     crds: None,
     empty_cluster: None,
+    intake: str,
     tmp_path: Path,
 ) -> Iterator[StartBerth]:
+    if intake == "kopf" and isinstance(control_plane, ControlPlane):
+        pytest.skip("on the embedded cluster")
+    gates = [WITHOUT_BULK_INTAKE] if intake == "kopf" else []
     started: list[BerthProcess] = []
     request.node.stash[_berths] = started
 
     def start(*arguments: str) -> BerthProcess:
         log = tmp_path / f"berth-{len(started)}.log"
-        berth = BerthProcess(kubeconfig, *arguments, log=log, token=control_plane.token)
+        berth = BerthProcess(kubeconfig, *gates, *arguments, log=log, token=control_plane.token)
         started.append(berth)
         return berth.start()
 

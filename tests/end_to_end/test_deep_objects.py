@@ -9,6 +9,7 @@ from control_plane.client import PODS, POLICIES, Client, Object
 from end_to_end.watching import StartBerth, are_bound, only_real
 from support.builders import make_node, make_pod
 
+BOTH_INTAKES = True
 LEVELS = 5000
 
 

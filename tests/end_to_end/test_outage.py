@@ -25,6 +25,7 @@ from end_to_end.watching import (
 )
 from support.builders import make_node, make_pod
 
+BOTH_INTAKES = True
 MAIN = Path(__file__).resolve().parents[2] / "operator" / "main.py"
 OUTAGE_SECONDS = 120  # what is promised: longer than kopf's own patience, which is 54 s
 SHORT_OUTAGE_SECONDS = 3

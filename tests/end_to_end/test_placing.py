@@ -17,6 +17,7 @@ from end_to_end.watching import (
 )
 from support.builders import make_node, make_pod
 
+BOTH_INTAKES = True
 DEFAULT = f"{NAMESPACES}/default/pods"
 
 

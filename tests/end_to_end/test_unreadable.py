@@ -8,6 +8,8 @@ from control_plane.client import PODS, Client
 from end_to_end.watching import StartBerth, are_bound, overfull_nodes, refusal
 from support.builders import make_node, make_pod
 
+BOTH_INTAKES = True
+
 
 def compared_with_no_integer() -> dict[str, Any]:
     terms = [

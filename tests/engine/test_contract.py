@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.engine.events import Event
+from berth.engine.marks import LABEL, NODE
 from berth.engine.pipeline import Pipeline, Placement, TieBreak, row_numbers
 from berth.engine.plugin import Query
 from berth.engine.registry import PLUGINS
@@ -201,11 +202,18 @@ def test_a_node_that_a_plugin_does_not_admit_the_pod_to_is_refused_by_its_filter
         if screened.skip or screened.code is not Code.FITS:
             continue
         rows, named = row_numbers(state.table.rows), plugin.named_nodes(world.pod)
+        marks = plugin.node_marks(query, state)
         for row, fits in zip(rows, plugin.filter(query, state, rows).codes == Code.FITS, strict=True):
             node = state.table.node(state.table.name(int(row)))
             admits = plugin.admits(query, state, node)
             assert admits or not fits, (world.id, node.name)
             assert not admits or named is None or node.name in named, (world.id, node.name)
+            assert not admits or marks is None or marks & marks_of_node(node), (world.id, node.name)
+
+
+def marks_of_node(node):
+    labels = node.labels.items()
+    return {(NODE, node.name, ""), *((LABEL, key, "") for key, _ in labels), *((LABEL, *label) for label in labels)}
 
 
 @pytest.mark.parametrize("name", FILTERS)

@@ -5,11 +5,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.engine.demand import MOST_RESOURCES, PREEMPTS_NOBODY, Demand
+from berth.engine.demand import PREEMPTS_NOBODY, Demand
 from berth.engine.events import Change, Event
 from berth.engine.hints import fits_there
 from berth.engine.plugin import Query
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
+from berth.engine.resources import FIRST_RESOURCES, MOST_RESOURCES
 from berth.engine.state import State
 from berth.model import Pod, parse_node, parse_pod
 from support.builders import make_node, make_pod
@@ -80,13 +81,13 @@ def test_a_node_takes_as_many_pods_as_its_scarcest_resource_allows() -> None:
 def test_columns_are_given_back_and_used_again() -> None:
     demand, state = Demand(), state_of({"memory": 10, GPU: 1}, [], 5)
     for turn in range(3):
-        for number in range(200):
+        for number in range(2 * MOST_RESOURCES):
             put(demand, number, parse_pod(make_pod("p", requests={f"example.com/{turn}-{number}": 1, GPU: 2})))
         assert len(demand._column) == MOST_RESOURCES
         assert demand._need.shape[1] == MOST_RESOURCES
-        assert not demand.fitting(state, "a")[:200].any()
-        for number in range(200):
+        assert not demand.fitting(state, "a")[: 2 * MOST_RESOURCES].any()
+        for number in range(2 * MOST_RESOURCES):
             demand.clear(number)
-    assert len(demand._column) == 4
+    assert len(demand._column) == len(FIRST_RESOURCES)
     assert not demand._need.any()
     assert not demand._uses

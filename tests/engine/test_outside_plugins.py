@@ -20,10 +20,10 @@ from berth.engine.testing import cluster, make
 from berth.engine.verdict import Code, PreFilter, Verdicts, refuse_where, row_count
 from berth.engine.victims import Nomination
 from berth.model import parse_pod
-from berth.policy import PolicyBook, PolicyError, load_policy
+from berth.policy import PolicyError, PolicyStore, load_policy
 from engine.packages import Site
-from policy.bookkeeping import Clock, condition, in_force
 from policy.builders import make_policy
+from policy.harness import Clock, condition, in_force
 from support.builders import make_node, make_pod
 
 PICKY = """
@@ -150,7 +150,7 @@ def test_a_package_that_is_no_good_leaves_other_plugins_alone(site):
 
 def test_a_package_that_is_no_good_leaves_the_last_good_generation_and_other_policies_in_force(site):
     site.install("import no_such_module_anywhere", "Broken", package="faulty")
-    book = PolicyBook(Clock())
+    book = PolicyStore(Clock())
     book.observe(make_policy("mine"))
     book.observe(make_policy("other", schedulerName="other"))
     book.observe(make_policy("mine", generation=2, predicates=[{"name": "Broken"}]))

@@ -1,6 +1,7 @@
 """`pytest tests/faults --seeds 20`: the storm at full length, with as many seeds.
 
-Without the option, as in `make test`, there is one seed, and the pods arrive faster.
+Without the option, as in `make test`, there is one seed, and the pods arrive faster. Either way every test runs twice,
+with the feature gate BulkIntake on and off.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         seeds = metafunc.config.getoption("--seeds", None)
         first = metafunc.config.getoption("--first-seed", 0)
         metafunc.parametrize("seed", range(first, first + (seeds or 1)))
+
+
+@pytest.fixture(params=[True, False], ids=["bulk", "kopf"])
+def bulk(request: pytest.FixtureRequest) -> bool:
+    """Whether lists and watches are read in bulk, or by kopf."""
+    return bool(request.param)
 
 
 @pytest.fixture

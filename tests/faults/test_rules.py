@@ -138,7 +138,7 @@ def test_each_kind_expires_once_a_period_however_often_it_is_asked_about() -> No
         assert {later - earlier for earlier, later in itertools.pairwise(times)} == {30}
 
 
-def test_a_kind_that_nobody_asked_about_for_long_expires_once_and_not_for_each_period() -> None:
+def test_a_kind_without_requests_for_long_expires_once_and_not_for_each_period() -> None:
     faults = Faults([Rule(Expire(30.0))])
     faults.expire("Pod", 0.0)
 
@@ -163,6 +163,6 @@ def test_disabled_faults_do_nothing() -> None:
         ({"kinds": "Pod"}, "kinds: a set of names is needed"),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_refused_in_words(options: dict[str, Any], words: str) -> None:
+def test_an_invalid_rule_is_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Rule(Fail(), **options)

@@ -31,12 +31,12 @@ VERBS = frozenset({"get", "list", "watch", "create", "update", "patch", "delete"
 
 
 async def test_all_pods_are_bound_once_within_capacity_and_the_cache_equals_the_store(
-    seed: int, arrival_seconds: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    seed: int, bulk: bool, arrival_seconds: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)
     faults = storm(seed)
     started = asyncio.get_running_loop().time()
-    async with operating(tmp_path, faults) as world:
+    async with operating(tmp_path, faults, bulk=bulk) as world:
         store = world.store
         for i in range(NODE_COUNT):
             store.create(NODES, make_node(f"node-{i:03}", cpu="3", memory="16Gi"))

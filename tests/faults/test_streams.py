@@ -6,7 +6,7 @@ import asyncio
 
 import orjson
 
-from berth.sim.actors import HttpApi, Refused, Unreachable
+from berth.sim.actors import HttpApi, Refused, ServerUnreachable
 from berth.sim.faults import Double, DropWatch, Faults, Late, Rule
 from berth.sim.resources import NODES
 from berth.sim.server import SimServer
@@ -53,6 +53,6 @@ async def follow(api: HttpApi, version: int, last: int) -> list[int]:
                 async for event in events:
                     assert event["type"] != "ERROR", orjson.dumps(event)
                     seen.append(int(event["object"]["metadata"]["resourceVersion"]))
-        except (Refused, Unreachable):
+        except (Refused, ServerUnreachable):
             continue
     return seen

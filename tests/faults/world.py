@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from berth.configuration.gates import BULK_INTAKE, DEFAULTS
 from berth.handlers import watch
 from berth.model import KINDS, parse_node, parse_pod
 from berth.runtime import Options, Runtime
@@ -163,15 +164,18 @@ def _give_signals_back() -> None:
 
 
 @asynccontextmanager
-async def operating(folder: Path, faults: Faults) -> AsyncIterator[World]:
-    """An embedded cluster with these faults, and Berth running on it."""
+async def operating(folder: Path, faults: Faults, *, bulk: bool = True) -> AsyncIterator[World]:
+    """An embedded cluster with these faults, and Berth running on it; `bulk`: with the feature gate BulkIntake."""
     store = RecordingStore()
     apply_crds(store)
     server = SimServer(store, faults=faults, token="secret")
     await server.start()
     kubeconfig = folder / "kubeconfig"
     server.write_kubeconfig(kubeconfig)
-    runtime = Runtime(Options(kubeconfig=str(kubeconfig), https_address="", seed=1, standalone=True))
+    gates = {**DEFAULTS, BULK_INTAKE: bulk}
+    runtime = Runtime(
+        Options(kubeconfig=str(kubeconfig), https_address="", seed=1, standalone=True, feature_gates=gates)
+    )
     stop = asyncio.Event()
     await runtime.start()
     watching = asyncio.create_task(watch(runtime, stop, _give_signals_back))

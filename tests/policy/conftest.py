@@ -1,9 +1,9 @@
-"""A policy book at a moment that the test chooses."""
+"""A policy store at a moment that the test chooses."""
 
 import pytest
 
-from berth.policy import PolicyBook
-from policy.bookkeeping import Clock
+from berth.policy import PolicyStore
+from policy.harness import Clock
 
 
 @pytest.fixture
@@ -12,5 +12,5 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def book(clock: Clock) -> PolicyBook:
-    return PolicyBook(clock)
+def store(clock: Clock) -> PolicyStore:
+    return PolicyStore(clock)

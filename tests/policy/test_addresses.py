@@ -108,7 +108,7 @@ def test_hosts_are_matched_by_name_address_or_end(pattern: str, host: str, match
     assert matches or "--extender-hosts" in problem
 
 
-def test_a_star_alone_names_nobody() -> None:
+def test_a_star_alone_names_no_host() -> None:
     assert not DEFAULT.names("licences.kube-system")
     assert ExtenderAddresses(hosts=("*", "*.svc")).names("licences.kube-system.svc")
 

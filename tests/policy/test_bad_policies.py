@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from berth.policy import PolicyBook, PolicyError, load_policy
+from berth.policy import PolicyError, PolicyStore, load_policy
 from policy.bad_policies import BAD_POLICIES, Bad, By
 
 
@@ -33,12 +33,12 @@ def test_what_only_degrades_is_valid(bad: Bad) -> None:
     assert load_policy(bad.manifests[-1])
 
 
-def test_in_the_book_every_one_is_refused_in_words_and_the_others_go_on() -> None:
-    book = PolicyBook(lambda: datetime(2026, 1, 1, tzinfo=UTC))
+def test_the_policy_store_refuses_every_one_and_the_others_go_on() -> None:
+    store = PolicyStore(lambda: datetime(2026, 1, 1, tzinfo=UTC))
     for bad in BAD_POLICIES:
         for manifest in bad.manifests:
-            book.observe(manifest)
-    statuses: dict[str, Any] = book.statuses()
+            store.observe(manifest)
+    statuses: dict[str, Any] = store.statuses()
     for bad in BAD_POLICIES:
         [accepted] = [c for c in statuses[bad.name]["conditions"] if c["type"] == "Accepted"]
         if bad.by is By.DEGRADED:

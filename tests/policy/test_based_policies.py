@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.policy import BUILT_IN, Policy, PolicyError, base_of, load_policy, parse_policy
-from berth.policy.records import Mode, Pace, Preempting
+from berth.policy.records import BackoffSettings, Mode, PreemptionSettings
 from policy.builders import make_policy
 
 RETIRING = {"name": "not-retiring", "plugin": "CheckNodeLabelPresence", "args": {"labels": ["retiring"]}}
@@ -112,8 +112,8 @@ class TestWhatIsInherited:
             extenders=[],
         )
         assert policy.parameters == {"tier": "silver", "hours": 8}
-        assert policy.preemption == Preempting(True, 20, 7)
-        assert policy.pace == Pace(2, 30, 300)
+        assert policy.preemption == PreemptionSettings(True, 20, 7)
+        assert policy.pace == BackoffSettings(2, 30, 300)
         assert policy.extenders == ()
 
     def test_what_the_base_has_for_spreading_holds_for_entries_with_other_arguments(self) -> None:
@@ -205,7 +205,7 @@ class TestEntries:
         )
         assert list(found) == ["spec.predicates[0].args", "spec.predicates[1].message"]
 
-    def test_a_misspelt_name_of_the_base_is_told(self) -> None:
+    def test_a_misspelt_name_of_the_base_is_reported(self) -> None:
         found = problems_of({"predicates": [RETIRING]}, predicates=[{"name": "not-retirin", "enabled": False}])
         assert found == {"spec.predicates[0].name": '"not-retirin" is not a plugin; did you mean not-retiring?'}
 
@@ -229,7 +229,7 @@ class TestTheOrder:
 
 
 class TestABaseThatCannotBe:
-    def test_one_that_is_not_there_is_told_and_nothing_that_hangs_on_it(self) -> None:
+    def test_a_missing_one_is_reported_and_nothing_that_depends_on_it(self) -> None:
         found = problems_of(
             None,
             predicates=[{"name": "gold", "enabled": False}, {"name": "gold-2", "message": "x"}],
@@ -249,7 +249,7 @@ class TestABaseThatCannotBe:
             ("batch", "a policy cannot be based on itself"),
         ],
     )
-    def test_one_that_makes_no_sense_is_told(self, base: object, message: str) -> None:
+    def test_an_invalid_one_is_reported(self, base: object, message: str) -> None:
         with pytest.raises(PolicyError) as caught:
             load_policy(make_policy(base=base), {"batch": BUILT_IN})
         [problem] = caught.value.problems

@@ -174,7 +174,7 @@ def test_an_expression_gives_points(expression, normalized, expected):
         ("node.annotations.all(k, node.annotations[k].matches(pod.name))", "2 ms is the most"),
     ],
 )
-def test_a_predicate_that_cannot_be_is_refused_in_words(expression, said):
+def test_an_invalid_predicate_is_refused_with_a_message(expression, said):
     with pytest.raises(BadArgument) as refused:
         predicate(expression, zone="z1", deep={"a": 1})
     assert refused.value.field == "expression"

@@ -15,7 +15,7 @@ from berth.engine.registry import make_plugin
 from berth.engine.state import State
 from berth.model import Node, Pod, parse_node, parse_pod
 from berth.policy.expressions import make_predicate, make_priority
-from berth.policy.expressions.language import Failure, Program
+from berth.policy.expressions.language import EvaluationFailed, Program
 from berth.policy.records import Predicate, Priority
 from support.builders import make_node, make_pod
 
@@ -175,7 +175,7 @@ def plainly(program: Program, pod: Pod, node: Node, state: State) -> int | None:
     }
     try:
         return program.evaluate(data)
-    except Failure:
+    except EvaluationFailed:
         return None
 
 

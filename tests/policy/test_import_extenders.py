@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from berth.policy import Imported, import_configuration, load_policy
 from berth.policy.importing.manifest import write_source
-from berth.policy.importing.sources import Source
+from berth.policy.importing.sources import ConfigurationSource
 from berth.policy.records import Extender, ManagedResource, Tls
 from policy.builders import make_configuration, make_profile
 from policy.certificates import CERTIFICATE, KEY, OTHER_KEY
@@ -113,7 +113,7 @@ class TestWhatIsAsked:
     def test_times_are_read_as_go_reads_them(self, text: str, seconds: float) -> None:
         assert extender_of(imported(make_extender(httpTimeout=text))).timeout_seconds == seconds
 
-    def test_a_time_that_is_too_long_for_a_policy_is_cut_and_told(self) -> None:
+    def test_a_time_that_is_too_long_for_a_policy_is_cut_and_reported(self) -> None:
         assert texts(imported(make_extender(httpTimeout="1h"))) == [
             "warning: extenders[0].httpTimeout: is more than the 600 seconds that a policy may say, and is written so"
         ]
@@ -217,7 +217,7 @@ def test_certificates_are_written_on_lines_of_their_own_and_comments_above_the_e
             extenders=[make_extender(urlPrefix="https://x", enableHTTPS=True, tlsConfig=tls)],
         )
     )
-    written = write_source(Source("file", result))
+    written = write_source(ConfigurationSource("file", result))
     assert list(yaml.safe_load_all(written)) == result.manifests
     for text in written.split("---\napiVersion"):
         comment, _, rest = text.partition("  extenders:\n")
@@ -237,11 +237,11 @@ JSON = st.recursive(
 
 
 @given(fields=st.dictionaries(st.sampled_from([*NAMES, "managedResources"]), JSON, max_size=4), old=st.booleans())
-def test_whatever_an_extender_says_is_refused_in_words_or_makes_a_good_policy(
+def test_whatever_an_extender_says_is_refused_or_makes_a_valid_policy(
     fields: dict[str, Any], old: bool
 ) -> None:
     for extender in (fields, make_extender(**fields), make_extender(**{"urlPrefix": "https://x"} | fields)):
         result = (imported_old if old else imported)(extender)
         if not result.errors:
             load_policy(result.manifests[0])
-            assert list(yaml.safe_load_all(write_source(Source("x", result)))) == result.manifests
+            assert list(yaml.safe_load_all(write_source(ConfigurationSource("x", result)))) == result.manifests

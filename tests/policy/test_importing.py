@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from berth.policy import BUILT_IN, Imported, Policy, PolicyError, import_configuration, parse_policy
 from berth.policy.defaults import POINTS
 from berth.policy.importing.expansion import EXTENSION_POINTS
-from berth.policy.records import Pace, Preempting
+from berth.policy.records import BackoffSettings, PreemptionSettings
 from policy.builders import make_configuration, make_profile, plugin_set
 
 MULTI_POINT_MINIMUM = ("PrioritySort", "DefaultBinder")
@@ -224,7 +224,7 @@ class TestSettings:
     def test_the_arguments_of_preemption_are_those_of_the_policy(self) -> None:
         profile = make_profile(args={"DefaultPreemption": {"minCandidateNodesAbsolute": 5}})
         assert spec_of(profile)["preemption"] == {"minCandidateNodesAbsolute": 5}
-        assert policy_of(profile).preemption == Preempting(absolute=5)
+        assert policy_of(profile).preemption == PreemptionSettings(absolute=5)
         assert texts(imported(profile)) == []
 
     def test_arguments_of_preemption_that_is_off_are_left_out(self) -> None:
@@ -235,7 +235,7 @@ class TestSettings:
     def test_backoff_is_that_of_every_policy(self) -> None:
         result = imported(make_profile("a"), make_profile("b"), podInitialBackoffSeconds=2, podMaxBackoffSeconds=60)
         paces = [parse_policy(manifest).pace for manifest in result.manifests]
-        assert paces == [Pace(first_backoff_seconds=2, longest_backoff_seconds=60)] * 2
+        assert paces == [BackoffSettings(first_backoff_seconds=2, longest_backoff_seconds=60)] * 2
         assert spec_of(podMaxBackoffSeconds=60)["backoff"] == {"maxSeconds": 60}
 
     @pytest.mark.parametrize(("everywhere", "here", "written"), [(30, None, 30), (30, 60, 60), (None, 5, 5)])
@@ -294,7 +294,7 @@ class TestSettings:
     def test_what_kube_scheduler_would_not_start_with_is_an_error(self, fields: dict[str, Any], where: str) -> None:
         assert {problem.field for problem in imported(**fields).errors} == {where}
 
-    def test_arguments_of_preemption_that_make_no_sense_are_an_error(self) -> None:
+    def test_invalid_arguments_of_preemption_are_an_error(self) -> None:
         args = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0}
         [error] = imported(make_profile(args={"DefaultPreemption": args})).errors
         assert error.field == "profiles[0].pluginConfig[0].args.minCandidateNodesPercentage"
@@ -363,14 +363,14 @@ class TestWhatHasNoCounterpart:
         assert entry.get("preFilterOnly", False) is ("preFilterOnly" in left)
         assert [text.partition("no counterpart: ")[2] for text in texts(result)] == [left, left]  # reserve and preBind
 
-    def test_settings_beside_the_profiles_are_told(self) -> None:
+    def test_settings_beside_the_profiles_are_reported(self) -> None:
         result = imported(parallelism=4, leaderElection={"leaderElect": True})
         assert [(problem.field, problem.severity) for problem in result.problems] == [
             ("parallelism", "warning"),
             ("leaderElection", "warning"),
         ]
 
-    def test_settings_at_their_defaults_are_not_told(self) -> None:
+    def test_settings_at_their_defaults_are_not_reported(self) -> None:
         assert (
             imported(parallelism=16, percentageOfNodesToScore=0, podInitialBackoffSeconds=1, extenders=[]).problems
             == ()

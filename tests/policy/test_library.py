@@ -20,8 +20,8 @@ LARGE = {"cpu": "100", "memory": "400Gi", "pods": "110"}
 
 @pytest.mark.parametrize("name", library.names())
 def test_each_file_has_policies_that_are_valid_and_sound_like_the_file(name: str) -> None:
-    book = library.make_book(library.read_policies(name))
-    statuses: dict[str, Any] = book.statuses()
+    store = library.make_store(library.read_policies(name))
+    statuses: dict[str, Any] = store.statuses()
     assert statuses
     for policy, status in statuses.items():
         assert status["activeGeneration"] == 1
@@ -30,7 +30,7 @@ def test_each_file_has_policies_that_are_valid_and_sound_like_the_file(name: str
 
 def test_all_of_them_can_be_applied_together_and_none_is_in_the_way_of_another() -> None:
     policies = [manifest for name in library.names() for manifest in library.read_policies(name)]
-    statuses: dict[str, Any] = library.make_book(policies).statuses()
+    statuses: dict[str, Any] = library.make_store(policies).statuses()
     assert len(statuses) == len(policies)
     for status in statuses.values():
         conditions = {entry["type"]: (entry["status"], entry["reason"]) for entry in status["conditions"]}
@@ -41,16 +41,16 @@ def test_all_of_them_can_be_applied_together_and_none_is_in_the_way_of_another()
 @pytest.mark.parametrize("name", library.names())
 def test_each_places_pods_as_it_promises_whichever_way_ties_fall(name: str) -> None:
     scene = library.SCENES[name]
-    book = library.make_book(library.read_policies(name))
+    store = library.make_store(library.read_policies(name))
     for seed in range(10):
-        places = library.play(scene, book, scene.scheduler_name, seed)
+        places = library.play(scene, store, scene.scheduler_name, seed)
         assert scene.promise(places), places
 
 
 @pytest.mark.parametrize("name", sorted({*library.names()} - {"default", "shadow-canary"}))
 def test_the_default_profile_does_not_do_what_the_others_promise(name: str) -> None:
     scene = library.SCENES[name]
-    assert not scene.promise(library.play(scene, library.make_book([]), library.SERVED))
+    assert not scene.promise(library.play(scene, library.make_store([]), library.SERVED))
 
 
 def test_the_default_policy_is_exactly_the_built_in() -> None:
@@ -89,7 +89,7 @@ def test_spread_zones_keeps_zones_even_to_the_last_pod_against_every_other_wish(
     many = [{**pod, "metadata": {**pod["metadata"], "name": f"p-{n}", "uid": f"p-{n}"}} for n, pod in _again(scene, 90)]
     nodes = [{**node, "status": {**node["status"], "allocatable": LARGE}} for node in scene.nodes]
     large = replace(scene, nodes=nodes, pods=many)
-    places = library.play(large, library.make_book(library.read_policies("spread-zones")), scene.scheduler_name)
+    places = library.play(large, library.make_store(library.read_policies("spread-zones")), scene.scheduler_name)
     assert Counter(node[0] for _, node in places) == Counter(a=30, b=30, c=30)
     assert {Counter(node for _, node in places)[name] for name in ("a-1", "a-2", "a-3")} == {10}
 
@@ -101,10 +101,10 @@ def test_cost_saver_gives_a_node_without_a_price_no_points_and_counts_one_that_i
         make_node("wrong", labels={"example.com/price": "dear"}),
     ]
     scene = replace(library.SCENES["cost-saver"], nodes=nodes, pods=[make_pod("p")])
-    book = library.make_book(library.read_policies("cost-saver"))
-    assert library.play(scene, book, scene.scheduler_name) == [("p", "priced")]
-    book.report()
-    [error] = book.statuses()["cost-saver"]["errors"]  # type: ignore[misc]
+    store = library.make_store(library.read_policies("cost-saver"))
+    assert library.play(scene, store, scene.scheduler_name) == [("p", "priced")]
+    store.report()
+    [error] = store.statuses()["cost-saver"]["errors"]  # type: ignore[misc]
     assert error["source"] == "priority cheap-first"  # type: ignore[index]
 
 
@@ -131,7 +131,7 @@ def test_memory_tiered_uses_the_other_tier_where_one_is_full() -> None:
     scene = library.SCENES["memory-tiered"]
     nodes = [node for node in scene.nodes if node["metadata"]["name"] != "high-1"]
     few = replace(scene, nodes=nodes, pods=scene.pods[:-1])
-    places = library.play(few, library.make_book(library.read_policies("memory-tiered")), scene.scheduler_name)
+    places = library.play(few, library.make_store(library.read_policies("memory-tiered")), scene.scheduler_name)
     assert all(node.startswith("usual-") for _, node in places)
 
 
@@ -146,26 +146,26 @@ def test_legacy_has_the_twelve_predicates_and_seven_priorities_of_then() -> None
 
 
 def test_of_the_team_policies_the_most_specific_one_decides() -> None:
-    book = library.make_book(library.read_policies("team-namespaces"))
+    store = library.make_store(library.read_policies("team-namespaces"))
     for namespace, labels, expected in (
         ({}, {}, "team-default"),
         ({}, {"urgent": "true"}, "team-default"),
         ({"team": "batch"}, {}, "team-batch"),
         ({"team": "batch"}, {"urgent": "true"}, "team-batch-urgent"),
     ):
-        active = book.for_pod(parse_pod(make_pod("p", labels=labels, scheduler="berth-teams")), namespace)
+        active = store.for_pod(parse_pod(make_pod("p", labels=labels, scheduler="berth-teams")), namespace)
         assert active is not None
         assert active.policy.name == expected
         assert active.policy.annotates
 
 
 def test_the_shadow_decides_nothing_and_judges_half() -> None:
-    book = library.make_book(library.read_policies("shadow-canary"))
+    store = library.make_store(library.read_policies("shadow-canary"))
     pod = parse_pod(make_pod("p"))
-    active = book.for_pod(pod, {})
+    active = store.for_pod(pod, {})
     assert active is not None
     assert active.policy.name == BUILT_IN.name
-    [shadow] = book.shadows(pod, {})
+    [shadow] = store.shadows(pod, {})
     assert (shadow.policy.name, shadow.policy.shadow_percentage) == ("shadow-canary", 50)
 
 

@@ -231,7 +231,7 @@ class TestTogether:
             f"{second}: one: metadata.name: there is a policy one already, in {first}",
         ]
 
-    def test_policies_that_contest_each_other_are_warned_of(self, tmp_path: Path, capsys: Captured) -> None:
+    def test_policies_that_conflict_with_each_other_are_warned_of(self, tmp_path: Path, capsys: Captured) -> None:
         path = write(tmp_path, make_policy("a", podSelector=TEAM), make_policy("b", namespaceSelector=TEAM))
         assert lint(path) == 0
         said = lines(capsys)

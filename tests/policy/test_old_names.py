@@ -106,7 +106,7 @@ class TestAliases:
         found = problems_of(predicates=[{"name": "GeneralPredicates", "args": {"ignoredResources": []}}])
         assert found == {"spec.predicates[0].args": "GeneralPredicates takes none: give them to one of its parts"}
 
-    def test_an_old_name_in_the_wrong_list_or_with_a_typo_is_told(self) -> None:
+    def test_an_old_name_in_the_wrong_list_or_with_a_typo_is_reported(self) -> None:
         found = problems_of(
             predicates=[{"name": "MostRequestedPriority"}, {"name": "PodFitsResource"}],
             priorities=[{"name": "HostName"}],
@@ -193,7 +193,7 @@ class TestNamesOfAnEntrysOwn:
             ({"plugin": "NodeName"}, "name", "is required"),
         ],
     )
-    def test_a_name_or_plugin_that_makes_no_sense_is_told(self, entry: Any, field: str, message: str) -> None:
+    def test_an_invalid_name_or_plugin_is_reported(self, entry: Any, field: str, message: str) -> None:
         found = problems_of(predicates=[entry])
         assert list(found) == [f"spec.predicates[0].{field}"]
         assert message in found[f"spec.predicates[0].{field}"]
@@ -262,7 +262,7 @@ class TestTheOrder:
         ],
         ids=str,
     )
-    def test_an_order_that_makes_no_sense_is_told(self, order: object, problem: tuple[str, str]) -> None:
+    def test_an_invalid_order_is_reported(self, order: object, problem: tuple[str, str]) -> None:
         found = problems_of(predicates=[{"name": "NodeName", "enabled": False}], predicateOrder=order)
         [(field, message)] = found.items()
         assert field == f"spec.predicateOrder{problem[0]}"

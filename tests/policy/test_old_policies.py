@@ -215,7 +215,7 @@ class TestWhatIsTold:
         ],
         ids=str,
     )
-    def test_an_entry_that_makes_no_sense_is_an_error(self, entry: Any, field: str, message: str) -> None:
+    def test_an_invalid_entry_is_an_error(self, entry: Any, field: str, message: str) -> None:
         found = errors(predicates=[*MANDATORY, entry])
         assert list(found) == [f"predicates[2].{field}"]
         assert message in found[f"predicates[2].{field}"]
@@ -230,7 +230,7 @@ class TestWhatIsTold:
         }
 
     @pytest.mark.parametrize("weight", [-1, 101, "7", True])
-    def test_a_weight_of_affinity_that_makes_no_sense_is_an_error(self, weight: object) -> None:
+    def test_an_invalid_weight_of_affinity_is_an_error(self, weight: object) -> None:
         assert list(errors(hardPodAffinitySymmetricWeight=weight)) == ["hardPodAffinitySymmetricWeight"]
 
     @pytest.mark.parametrize("version", ["v1", "kubescheduler.config.k8s.io/v1"])

@@ -158,7 +158,7 @@ class TestWhatIsWrongWithAManifest:
             parse_policy(make_policy(tieBreak=3))
 
     @pytest.mark.parametrize("weight", [-1, 2**31, pytest.param(10**5000, id="huge"), 1.5, "5", True, [1]])
-    def test_a_weight_that_makes_no_sense_is_a_problem(self, weight: object) -> None:
+    def test_an_invalid_weight_is_a_problem(self, weight: object) -> None:
         assert "spec.priorities[0].weight" in problems_of(
             make_policy(priorities=[{"name": "ImageLocality", "weight": weight}])
         )

@@ -10,7 +10,7 @@ from berth.engine.plugins.volume_binding import VolumeBinding
 from berth.engine.state import State
 from berth.model import parse_node, parse_pod
 from berth.policy import BUILT_IN, Policy, PolicyError, load_policy, parse_policy
-from berth.policy.records import Mode, Pace, Preempting
+from berth.policy.records import BackoffSettings, Mode, PreemptionSettings
 from policy.builders import make_policy
 from support.builders import make_node, make_pod
 
@@ -27,7 +27,7 @@ def problems_of(*bases: Policy, **spec: Any) -> dict[str, str]:
 def test_a_policy_that_says_nothing_has_the_defaults() -> None:
     policy = parse_policy(make_policy())
     assert (policy.mode, policy.namespace_selector, policy.pod_selector) == (Mode.ACTIVE, None, None)
-    assert (policy.preemption, policy.pace) == (Preempting(True, 10, 100), Pace(1, 10, 300))
+    assert (policy.preemption, policy.pace) == (PreemptionSettings(True, 10, 100), BackoffSettings(1, 10, 300))
     assert (policy.node_percentage, policy.check_all, policy.annotates) == (100, False, False)
     assert (policy.extenders, policy.parameters, policy.shadow_percentage) == ((), {}, 100)
     assert (policy.spread_defaults, policy.bind_timeout_seconds) == (None, None)
@@ -53,9 +53,9 @@ def test_every_setting_is_read() -> None:
     assert policy.mode is Mode.SHADOW
     assert policy.parameters == {"tier": "gold", "hours": [1, 2]}
     assert [extender.url_prefix for extender in policy.extenders] == ["http://extender.example:8888"]
-    assert policy.preemption == Preempting(False, 20, 5)
+    assert policy.preemption == PreemptionSettings(False, 20, 5)
     assert policy.tie_break is TieBreak.FIRST
-    assert policy.pace == Pace(0.5, 60, 30)
+    assert policy.pace == BackoffSettings(0.5, 60, 30)
     assert (policy.bind_timeout_seconds, policy.node_percentage, policy.shadow_percentage) == (5, 0, 10)
     assert policy.check_all
     assert policy.annotates
@@ -110,7 +110,7 @@ def test_parameters_do_not_change_with_the_manifest_they_were_read_from() -> Non
     ],
     ids=str,
 )
-def test_a_setting_that_makes_no_sense_is_told(spec: Any, field: str, message: str) -> None:
+def test_an_invalid_setting_is_reported(spec: Any, field: str, message: str) -> None:
     found = problems_of(**spec)
     assert list(found) == [field]
     assert message in found[field]
@@ -203,7 +203,7 @@ class TestDefaultConstraints:
         ],
         ids=str,
     )
-    def test_what_makes_no_sense_is_told(self, given: object, field: str, message: str) -> None:
+    def test_invalid_fields_are_reported(self, given: object, field: str, message: str) -> None:
         found = problems_of(defaultConstraints=given)
         assert message in found[f"spec.defaultConstraints{field}"]
 

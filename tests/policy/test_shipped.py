@@ -9,13 +9,9 @@ import pytest
 import yaml
 from cel_expr_python import cel
 
-from berth.engine.pipeline import TieBreak
-from berth.policy import BUILT_IN, PolicyBook, entries, extenders, load_policy, selecting, settings, usage
+from berth.policy import PolicyStore, load_policy, settings, usage
 from berth.policy import schema as code
-from berth.policy.defaults import OWN_BASES
-from berth.policy.expressions import language
-from berth.policy.reading import OBJECT_NAME_MAX_LENGTH
-from berth.policy.records import Extender, Mode, Pace, PolicyError, Preempting
+from berth.policy.records import PolicyError
 from berth.policy.status import MESSAGE_MAX_LENGTH
 from policy.builders import make_policy
 
@@ -77,81 +73,6 @@ class TestTheDefinition:
     def test_every_field_is_described(self, path: str) -> None:
         assert fields_of(SCHEMA)[path]["description"].endswith(".")
 
-    def test_it_has_the_fields_that_the_code_knows(self) -> None:
-        assert set(SPEC) == set(code.SPEC_FIELDS)
-        extender = SPEC["extenders"]["items"]["properties"]
-        for schema, known in (
-            (SPEC["predicates"]["items"], entries.ENTRY_FIELDS["filter"]),
-            (SPEC["priorities"]["items"], entries.ENTRY_FIELDS["score"]),
-            (SPEC["namespaceSelector"], selecting.SELECTOR_FIELDS),
-            (SPEC["namespaceSelector"]["properties"]["matchExpressions"]["items"], selecting.REQUIREMENT_FIELDS),
-            (SPEC["extenders"]["items"], extenders.FIELDS),
-            (extender["managedResources"]["items"], extenders.RESOURCE_FIELDS),
-            (extender["tls"], extenders.TLS_FIELDS),
-            (SPEC["preemption"], settings.PREEMPTION_FIELDS),
-            (SPEC["backoff"], settings.BACKOFF_FIELDS),
-            (SPEC["defaultConstraints"], settings.CONSTRAINTS_FIELDS),
-            (SPEC["shadow"], settings.SHADOW_FIELDS),
-        ):
-            assert set(schema["properties"]) == set(known)
-        shape = [SPEC[key]["properties"] for key in ("namespaceSelector", "podSelector")]
-        assert shape[0] == shape[1]
-
-    def test_its_bounds_are_those_of_the_code(self) -> None:
-        predicate, priority = (SPEC[key]["items"]["properties"] for key in ("predicates", "priorities"))
-        extender = SPEC["extenders"]["items"]["properties"]
-        selector = SPEC["podSelector"]["properties"]
-        requirement = selector["matchExpressions"]["items"]["properties"]
-        limits = SPEC["preemption"]["properties"]
-        constraints = SPEC["defaultConstraints"]["properties"]
-        for schema, low, high in (
-            (priority["weight"], 1, entries.WEIGHT_MAX),
-            (extender["weight"], 1, extenders.WEIGHT_MAX),
-            (extender["timeoutSeconds"], 0, extenders.TIMEOUT_MAX_SECONDS),
-            (limits["minCandidateNodesPercentage"], 0, 100),
-            (limits["minCandidateNodesAbsolute"], 0, settings.CANDIDATES_MAX),
-            *((SPEC["backoff"]["properties"][key], *SECONDS) for key in settings.BACKOFF_FIELDS),
-            (SPEC["flushSeconds"], *SECONDS),
-            (SPEC["bindTimeoutSeconds"], 0, settings.LONGEST_SECONDS),
-            (SPEC["percentageOfNodesToScore"], 0, 100),
-            (SPEC["shadow"]["properties"]["samplePercent"], 1, 100),
-        ):
-            assert (schema["minimum"], schema["maximum"]) == (low, high)
-        for schema, most in (
-            *((SPEC[key], entries.ENTRIES_MAX) for key in ("predicates", "priorities", "predicateOrder")),
-            (selector["matchExpressions"], selecting.REQUIREMENTS_MAX),
-            (requirement["values"], selecting.VALUES_MAX),
-            (SPEC["extenders"], extenders.EXTENDERS_MAX),
-            (extender["managedResources"], extenders.MANAGED_RESOURCES_MAX),
-            (constraints["constraints"], settings.CONSTRAINTS_MAX),
-        ):
-            assert schema["maxItems"] == most
-        assert selector["matchLabels"]["maxProperties"] == selecting.REQUIREMENTS_MAX
-        assert SPEC["parameters"]["maxProperties"] == settings.PARAMETERS_MAX
-        for schema, longest in (
-            (SPEC["schedulerName"], code.SCHEDULER_NAME_MAX_LENGTH),
-            (SPEC["base"], OBJECT_NAME_MAX_LENGTH),
-            *((entry[key], entries.PLUGIN_NAME_MAX_LENGTH) for entry in (predicate, priority) for key in NAMES),
-            *((entry["expression"], language.MAX_LENGTH) for entry in (predicate, priority)),
-            (predicate["message"], entries.MESSAGE_MAX_LENGTH),
-            (requirement["key"], selecting.KEY_MAX_LENGTH),
-            (requirement["values"]["items"], selecting.VALUE_MAX_LENGTH),
-            (selector["matchLabels"]["additionalProperties"], selecting.VALUE_MAX_LENGTH),
-            (extender["urlPrefix"], extenders.URL_PREFIX_MAX_LENGTH),
-            *((extender[verb], extenders.VERB_MAX_LENGTH) for verb in extenders.VERBS),
-            (extender["tls"]["properties"]["serverName"], extenders.SERVER_NAME_MAX_LENGTH),
-            *((extender["tls"]["properties"][key], extenders.PEM_MAX_LENGTH) for key in ("ca", "certificate", "key")),
-        ):
-            assert schema["maxLength"] == longest
-        assert SPEC["tieBreak"]["enum"] == [choice.value for choice in TieBreak]
-        assert SPEC["mode"]["enum"] == [choice.value for choice in Mode]
-        assert constraints["type"]["enum"] == [choice.value for choice in settings.Constraints]
-
-    def test_its_patterns_of_addresses_and_verbs_are_those_of_the_code(self) -> None:
-        extender = SPEC["extenders"]["items"]["properties"]
-        assert extender["urlPrefix"]["pattern"] == extenders.URL_PREFIX_PATTERN
-        assert {extender[verb]["pattern"] for verb in extenders.VERBS} == {extenders.VERB_PATTERN}
-
     @pytest.mark.parametrize("path", NEVER_EMPTY)
     def test_a_text_that_it_does_not_take_empty_the_code_does_not_take_either(self, path: str) -> None:
         manifest = {**make_policy(), "spec": put("", path.removeprefix(".").split("."))}
@@ -169,11 +90,6 @@ class TestTheDefinition:
         if taken:
             load_policy(make_policy(predicates=listed))
 
-    def test_its_rules_know_the_limit_of_expressions_and_the_bases_that_berth_has(self) -> None:
-        rules = " ".join(rule["rule"] for rule in SCHEMA["properties"]["spec"]["x-kubernetes-validations"])
-        assert f"<= {code.EXPRESSIONS_MAX}" in rules
-        assert f"self.base in [{', '.join(map(repr, OWN_BASES))}]" in rules
-
     def test_it_fills_in_only_what_the_base_has_no_say_in(self) -> None:
         filled = {path: field["default"] for path, field in fields_of(SCHEMA).items() if "default" in field}
         assert filled == {
@@ -183,41 +99,16 @@ class TestTheDefinition:
             ".spec.priorities[].enabled": True,
         }
 
-    def test_its_texts_tell_the_defaults_of_the_code(self) -> None:
-        pace, preempting = Pace(), Preempting()
-        backoff, limits = (SPEC[key]["properties"] for key in ("backoff", "preemption"))
-        extender = SPEC["extenders"]["items"]["properties"]
-        for schema, default in (
-            (backoff["initialSeconds"], pace.first_backoff_seconds),
-            (backoff["maxSeconds"], pace.longest_backoff_seconds),
-            (SPEC["flushSeconds"], pace.flush_seconds),
-            (limits["minCandidateNodesPercentage"], preempting.percentage),
-            (limits["minCandidateNodesAbsolute"], preempting.absolute),
-            (extender["weight"], Extender("").weight),
-            (extender["timeoutSeconds"], Extender("").timeout_seconds),
-            (SPEC["shadow"]["properties"]["samplePercent"], BUILT_IN.shadow_percentage),
-        ):
-            assert f"{default:g} by default" in schema["description"].replace("; ", " ")
-        assert BUILT_IN.node_percentage == 100
-        assert "100, the default" in SPEC["percentageOfNodesToScore"]["description"]
-        assert "Random, the default" in SPEC["tieBreak"]["description"]
-
-    def test_its_texts_list_the_default_profile(self) -> None:
-        for entry in BUILT_IN.predicates:
-            assert entry.name in SPEC["predicates"]["description"]
-        for priority in BUILT_IN.priorities:
-            assert f"{priority.name} {priority.weight}" in SPEC["priorities"]["description"]
-
-    def test_the_status_that_the_book_writes_has_the_fields_of_the_schema(self) -> None:
-        book = PolicyBook(lambda: datetime(2026, 1, 1, tzinfo=UTC))
-        book.observe(make_policy())
-        status: Any = book.statuses()["batch"]
+    def test_the_status_that_the_store_writes_has_the_fields_of_the_schema(self) -> None:
+        store = PolicyStore(lambda: datetime(2026, 1, 1, tzinfo=UTC))
+        store.observe(make_policy())
+        status: Any = store.statuses()["batch"]
         assert set(status) == set(STATUS)
         for condition in status["conditions"]:
             assert set(condition) == set(STATUS["conditions"]["items"]["properties"])
         assert STATUS["conditions"]["items"]["properties"]["message"]["maxLength"] == MESSAGE_MAX_LENGTH
 
-    def test_whatever_the_book_keeps_fits_into_the_status(self) -> None:
+    def test_whatever_the_store_holds_fits_into_the_status(self) -> None:
         error = STATUS["errors"]["items"]["properties"]
         shadow = STATUS["shadow"]["properties"]
         assert STATUS["errors"]["maxItems"] >= usage.FAILURES_MAX

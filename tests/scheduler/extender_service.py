@@ -23,8 +23,8 @@ from berth.scheduler.ports import Attempts
 from scheduler.house import House
 from scheduler.memory_cluster import MemoryCluster
 from scheduler.virtual_clock import settle
+from support.patience import LIMIT_SECONDS
 
-LIMIT_SECONDS = 60
 Body = dict[str, Any]
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from berth.policy.book import PolicyBook
+from berth.policy.policy_store import PolicyStore
 from berth.scheduler import Cache, Queue, Scheduler
 from scheduler.memory_cluster import Body, MemoryCluster
 from scheduler.virtual_clock import VirtualClock, settle
@@ -20,7 +20,7 @@ class House:
         self.cluster = MemoryCluster()
         self.cache = Cache()
         self.queue = Queue(self.clock)
-        self.policies = PolicyBook(now=self.clock.wall, built_in=built_in)
+        self.policies = PolicyStore(now=self.clock.wall, built_in=built_in)
         self.scheduler = Scheduler(
             cache=self.cache,
             queue=self.queue,

@@ -107,6 +107,26 @@ async def test_a_namesake_is_not_bound_in_the_place_of_a_deleted_pod() -> None:
         assert used_millicores(house, "a") == 1000
 
 
+async def test_a_pod_that_was_taken_for_gone_is_not_bound_beside_its_first_bind() -> None:
+    """A list did not have it, and then it is shown again."""
+    async with running() as house:
+        hang = house.cluster.faults["web"] = Hang()
+        house.write(make_node("a", cpu="1"), make_node("b", cpu="1"), make_pod("web", cpu="1"))
+        await house.go()
+        body = house.cluster.objects["Pod"]["default/web"]
+        house.scheduler.remove("Pod", body, told=False)
+        house.scheduler.observe("Pod", body)
+        await house.pass_time(3)
+        assert len(house.cluster.attempts) == 1
+        hang.released.set()
+        await house.go()
+        assert house.cluster.reads == ["web"]
+        ((_, node_name),) = house.cluster.bound
+        assert house.cluster.attempts == [("web", node_name)]
+        assert used_millicores(house, node_name) == 1000
+        assert used_millicores(house, "b" if node_name == "a" else "a") == 0
+
+
 async def test_a_pod_bound_by_another_scheduler_first_is_accounted_where_it_is() -> None:
     async with running() as house:
         house.write(make_node("a", cpu="1"), make_pod("web", cpu="1"))

@@ -8,7 +8,7 @@ import pytest
 from berth.engine.events import Event
 from berth.engine.pipeline import Diagnosis
 from berth.model import Pod, parse_pod
-from berth.policy.book import PolicyBook
+from berth.policy.policy_store import PolicyStore
 from berth.scheduler import Random
 from berth.scheduler.changes import takes_the_same_room
 from scheduler.telling import TellingCache as Cache
@@ -268,7 +268,7 @@ def test_a_bound_pod_that_never_made_sense_takes_the_room_that_can_be_read_and_a
 def test_room_is_found_beside_a_bound_pod_that_makes_no_sense_only_as_far_as_there_is_some(cache: Cache) -> None:
     cache.observe("Pod", make_pod("web", node="a", cpu="3", tolerations=[{"operator": "Is"}]))
     cache.observe("Pod", make_pod("db", node="b", cpu="3", resourceClaims=[{}]))
-    pipeline = PolicyBook(now=lambda: START).for_pod(parse_pod(make_pod("any")), {})
+    pipeline = PolicyStore(now=lambda: START).for_pod(parse_pod(make_pod("any")), {})
     assert pipeline is not None
     verdict = pipeline.pipeline.decide(parse_pod(make_pod("next", cpu="2")), cache.state, Random(0))
     assert isinstance(verdict, Diagnosis)
@@ -424,7 +424,7 @@ def test_a_namesake_does_not_inherit_a_nomination(cache: Cache) -> None:
 
 def test_a_pod_may_be_nominated_to_a_node_that_is_not_known_yet(cache: Cache) -> None:
     cache.observe("Pod", make_pod("web", cpu="4", nominated="c", priority=10))
-    pipeline = PolicyBook(now=lambda: START).for_pod(parse_pod(make_pod("any")), {})
+    pipeline = PolicyStore(now=lambda: START).for_pod(parse_pod(make_pod("any")), {})
     assert pipeline is not None
     cache.observe("Node", make_node("c", labels={"only": "c"}))
     verdict = pipeline.pipeline.decide(

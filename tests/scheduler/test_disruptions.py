@@ -40,3 +40,21 @@ async def test_a_pod_that_is_to_leave_the_node_that_it_came_to_counts_although_i
     await clock.advance(MOST_SECONDS)
     disruptions.look()
     assert state.disrupting == {}
+
+
+async def test_a_pod_that_is_relabelled_while_it_is_to_leave_counts_against_its_new_budget_too() -> None:
+    clock, state = VirtualClock(), state_with_budget()
+    disruptions = Disruptions(state, clock)
+    plain = parse_pod(make_pod("web", uid="web", node="a"))
+    state.table.add_pod(plain, "a")
+    disruptions.begin(plain, "a")
+    assert state.disrupting == {}
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"tier": "front"}}}
+    other = make_object("PodDisruptionBudget", "front", namespace="default", spec=spec)
+    state.put("PodDisruptionBudget", "default/front", parse("PodDisruptionBudget", other))
+    disruptions.begin(web("a"), "a")
+    both = parse_pod(make_pod("web", uid="web", node="a", labels={"app": "web", "tier": "front"}))
+    disruptions.begin(both, "a")
+    assert state.disrupting == {KEY: {"web"}, "default/front": {"web"}}
+    disruptions.end("web")
+    assert state.disrupting == {}

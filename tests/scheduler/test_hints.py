@@ -26,6 +26,7 @@ from scheduler.outspoken import Outspoken, known_change
 from scheduler.telling import events_of
 from scheduler.test_waking import (
     FILTERS,
+    REQUIRED,
     ZONE,
     Case,
     Gone,
@@ -112,6 +113,10 @@ def between_pods() -> Iterator[Case]:
     yield Case(plugin, "a stranger comes", [here], friendly, db)
     yield Case(plugin, "a stranger goes", [here, web, db], shy, Gone(db))
     yield Case(plugin, "one of two that it avoids goes", [here, web, placed("more", "a")], shy, Gone(web))
+    anybody = away("", labelSelector={"matchExpressions": [{"key": "app", "operator": "Exists"}]})
+    anybody["podAntiAffinity"][REQUIRED] += away("web")["podAntiAffinity"][REQUIRED]
+    shyer = make_pod("p", affinity=anybody)
+    yield Case(plugin, "one that it avoids twice goes, and another stays", [here, web, db], shyer, Gone(web))
     hermits = [placed(name, "a", "", affinity=away("p")) for name in ("one", "two")]
     hated = make_pod("p", labels={"app": "p"})
     yield Case(plugin, "one of two that avoid it goes", [here, *hermits], hated, Gone(hermits[0]))
@@ -131,6 +136,9 @@ def between_pods() -> Iterator[Case]:
         plugin, "a node gets a label that is no zone", [here, web], shy, zoned("a", "z1", labels={"disk": "ssd"})
     )
     yield Case(plugin, "an empty node goes", [here, zoned("b", "z1"), web], shy, Gone(zoned("b", "z1")))
+    lost, stray = [here, make_node("b"), web, placed("stray", "b")], placed("stray", "b")
+    yield Case(plugin, "one that it avoids goes from a node of no zone", lost, shy, Gone(stray))
+    yield Case(plugin, "one that it wants comes to a node of no zone", [here, make_node("b")], friendly, stray)
     namespace = make_object("Namespace", "team")
     yield Case(plugin, "a namespace comes that nobody asks for", [here, web], shy, namespace)
     theirs = make_pod("theirs", namespace="team", node="a", labels={"app": "web"})

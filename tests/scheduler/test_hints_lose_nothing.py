@@ -6,18 +6,20 @@ the pod, because another did before them, is found out when it is tried again, h
 Small clusters of every theme, in which the pod is refused; then changes of every kind: objects that come, go, change
 into other versions of themselves, pods that are nominated and give up. A fresh decision after each change says whether
 it helps. Judged at once, as a parked pod is woken, and judged later, with everything that happened meanwhile in the
-log, as an attempt is that was under way.
+log, as an attempt is that was under way. A parked pod is asked about only where the change finds it, by what the
+plugins said of it when it was refused.
 """
 
 import copy
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache as cached
 from random import Random
 from typing import Any
 
 import pytest
 
+from berth.engine.events import Change
 from berth.engine.pipeline import Diagnosis, Pipeline, Placement
 from berth.engine.plugin import Plugin, Query
 from berth.engine.preemption import Preemption
@@ -28,6 +30,8 @@ from berth.scheduler import Cache
 from berth.scheduler.changes import Changes
 from berth.scheduler.faults import Faults
 from berth.scheduler.hints import Hints, rejecting
+from berth.scheduler.parked import Parked, profile_of
+from berth.scheduler.queued import QueuedPod
 from conformance.oracle.generator import current_cases
 from engine.worlds import _NEEDED
 
@@ -130,6 +134,25 @@ class Life:
         hints = Hints(self.cache.state, self.faults)
         return any(hints.may_help(self.pod, plugins, change) for change in listening)
 
+    def park(self, refused: Diagnosis, only: Plugin | None = None) -> Parked:
+        """The pod as the queue keeps it."""
+        plugins = rejecting(self.pipeline, refused) if only is None else (only,)
+        wakes_on = refused.wakes_on if only is None else only.wakes_on
+        profile = profile_of(self.pod, wakes_on, plugins, self.cache.state)
+        parked = Parked()
+        parked.add(QueuedPod(self.pod, 0, 0.0, wakes_on=wakes_on, plugins=plugins, profile=profile), (0.0,))
+        return parked
+
+    def changes(self, kept: Collection[Parked], late: bool) -> list[Changes]:
+        """Something happens, or several things: all changes, and of each of the kept those that find its pod."""
+        told: list[list[Change]] = [[], *([] for _ in kept)]
+        for _ in range(self.random.randint(2, 5) if late else 1):
+            changes = self.change()
+            told[0] += changes
+            for parked, found in zip(kept, told[1:], strict=True):
+                found += (change for change in changes if any(parked.concerned(change, self.cache.state)))
+        return [tuple(changes) for changes in told]
+
 
 def next_spec(before: Body, wanted: Body) -> Body:
     """What can become of a pod's spec: it is bound, or its containers get other resources."""
@@ -174,13 +197,13 @@ def flips_of(seed: int, late: bool) -> int:
         life = Life(random)
         for _ in range(CHANGES):
             refused = life.decide()
-            happened = [life.change() for _ in range(random.randint(2, 5) if late else 1)]
-            changes = tuple(change for told in happened for change in told)
+            changes, found = life.changes([life.park(refused) if isinstance(refused, Diagnosis) else Parked()], late)
             if not isinstance(refused, Diagnosis) or refused.error:
                 continue
             if isinstance(life.decide(), Placement):
                 flips += 1
-                assert life.helps(refused, changes), f"{seed} {life.case['id']}: {refused.message}: {changes}"
+                for told in (changes, found):
+                    assert life.helps(refused, told), f"{seed} {life.case['id']}: {refused.message}: {changes}"
         assert not life.faults.counts
     return flips
 
@@ -194,14 +217,15 @@ def pushes_of(seed: int, late: bool) -> int:
             refused = life.decide()
             plugins = rejecting(life.pipeline, refused) if isinstance(refused, Diagnosis) else ()
             hopeless = [plugin for plugin in plugins if plugin.reads_pods and life.pushes(plugin) is False]
-            happened = [life.change() for _ in range(random.randint(2, 5) if late else 1)]
-            changes = tuple(change for told in happened for change in told)
-            for plugin in hopeless:
+            alone = {plugin: life.park(refused, plugin) for plugin in hopeless if isinstance(refused, Diagnosis)}
+            changes, *found = life.changes(alone.values(), late)
+            for plugin, finding in zip(hopeless, found, strict=True):
                 if life.pushes(plugin) and any(change.events & plugin.wakes_on for change in changes):
                     flips += 1
                     assert isinstance(refused, Diagnosis)
-                    said = life.helps(refused, changes, plugin)
-                    assert said, f"{seed} {life.case['id']} {plugin.name}: {refused.message}: {changes}"
+                    for told in (changes, finding):
+                        said = life.helps(refused, told, plugin)
+                        assert said, f"{seed} {life.case['id']} {plugin.name}: {refused.message}: {changes}"
     return flips
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from berth.engine.events import Event
 from berth.model import Pod, parse_pod
-from berth.policy.records import Pace
+from berth.policy.records import BackoffSettings as Pace
 from berth.scheduler import Queue
 from berth.scheduler.queue import PACE, Part, QueuedPod
 from scheduler.virtual_clock import VirtualClock, settle

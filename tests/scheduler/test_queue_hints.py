@@ -170,8 +170,9 @@ async def test_no_change_costs_more_than_so_many_questions_at_once_and_all_are_a
 async def test_a_change_that_helps_very_many_brings_back_so_many_at_once_and_then_the_next(
     queue: Queue, clock: VirtualClock
 ) -> None:
+    plugin = Outspoken(True)
     for number in range(200):
-        await parked(queue, f"p-{number}", Outspoken(True))
+        await parked(queue, f"p-{number}", plugin)
     await clock.advance(20)
     queue.wake([known_change()])
     assert queue.statistics()["active"] == BROUGHT_AT_ONCE
@@ -270,7 +271,7 @@ async def test_nothing_is_remembered_of_pods_that_are_not_parked_any_more(queue:
     parked_pods = queue._unschedulable
     assert not parked_pods._groups
     assert not parked_pods._by_namespace
-    assert not parked_pods._by_node
+    assert not parked_pods._index
     assert not parked_pods._listens.any()
     assert not parked_pods._demand._names
     assert not len(queue._openings)

@@ -12,7 +12,7 @@ from berth.engine.events import Change, Event
 from berth.engine.plugin import Plugin
 from berth.engine.state import State
 from berth.model import Pod, parse_pod
-from berth.policy.records import Pace
+from berth.policy.records import BackoffSettings as Pace
 from berth.scheduler import Queue
 from berth.scheduler.faults import Faults
 from berth.scheduler.hints import Hints

@@ -3,16 +3,23 @@
 Counts of attempts, not times: `make bench-storms` has those.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from berth.scheduler.queue import ASKED_AT_ONCE
 from policy.builders import make_policy
 from scheduler.house import House, running
 from scheduler.memory_cluster import Body
+from scheduler.test_waking import even, near
 from support.builders import make_node, make_pod
+from support.floods import HOSTNAME, POD_FLOODS
+
+NEAR = {"affinity": near("db")}
+EVEN = {"topologySpreadConstraints": [even()]}
 
 
 def pinned(node: str) -> Body:
@@ -96,6 +103,57 @@ async def test_room_on_a_node_that_a_pod_may_not_go_to_for_another_reason_leads_
             await house.go()
         assert tried == ["choosy"]
         assert house.cluster.node_of("choosy") == "z2"
+
+
+@pytest.mark.parametrize("rules", [NEAR, EVEN], ids=["affinity", "spreading"])
+async def test_room_on_a_node_without_the_label_of_a_rule_leads_to_no_attempt(rules: dict[str, Any]) -> None:
+    async with running() as house:
+        nodes = [make_node("a", cpu=1, labels={"zone": "z1"}), make_node("b", cpu=1)]
+        full = [make_pod("full-a", node="a", cpu=1, labels={"app": "db"}), make_pod("full-b", node="b", cpu=1)]
+        roomy = make_node("c", cpu=9, labels={"zone": "z2"})
+        there = [make_pod(name, node="c", cpu=1, labels={"app": "web"}) for name in ("one", "two")]
+        await waiting(house, *nodes, *full, roomy, *there, make_pod("web", cpu=1, labels={"app": "web"}, **rules))
+        with attempts(house) as tried:
+            house.cluster.delete("Pod", "default/full-b")
+            await house.go()
+            assert not tried
+            house.cluster.change("Node", "b", lambda node: node["metadata"].update(labels={"zone": "z1"}))
+            await house.go()
+        assert tried == ["web"]
+        assert house.cluster.node_of("web") == "b"
+
+
+@pytest.mark.parametrize("name", ["node selector", "hard constraints", "claims", "ephemeral volumes"])
+async def test_what_others_do_is_no_question_to_pods_that_it_cannot_help_however_many(name: str) -> None:
+    flood = next(flood for flood in POD_FLOODS if flood.name == name)
+    async with running() as house:
+        nodes = [make_node("a", labels={"zone": "z1"}), make_node("b")]
+        await waiting(house, *nodes, *flood.many(50))
+        assert house.queue.statistics()["unschedulable"] == 50
+        asked = Counter(house.queue.hints.counts) if house.queue.hints is not None else Counter[str]()
+        house.write(make_pod("other", node="a", labels={"app": "web"}))
+        house.cluster.change("Node", "a", lambda node: node["metadata"].update(labels={"zone": "z2"}))
+        house.cluster.delete("Pod", "default/other")
+        await house.go()
+        assert house.queue.hints is not None
+        assert house.queue.hints.counts == asked
+
+
+async def test_a_change_that_concerns_very_many_asks_a_few_of_them_at_once() -> None:
+    flood = next(flood for flood in POD_FLOODS if flood.name == "anti-affinity")
+    async with running() as house:
+        here = make_node("a", labels={HOSTNAME: "a"})
+        placed = [make_pod(name, node="a", labels={"app": "web"}) for name in ("one", "two")]
+        await waiting(house, here, *placed, *flood.many(50))
+        assert house.queue.hints is not None
+        before = house.queue.hints.counts.total()
+        house.cluster.delete("Pod", "default/one")
+        house.tell()
+        assert house.queue.hints.counts.total() == before + ASKED_AT_ONCE
+        with attempts(house) as tried:
+            await house.go()
+        assert house.queue.hints.counts.total() == before + 50
+        assert not tried
 
 
 async def test_a_node_that_joins_is_tried_for_as_many_pods_as_it_takes() -> None:

@@ -61,12 +61,20 @@ def test_an_object_removed_without_versions_may_be_added_again() -> None:
 # --- what is concluded from a list -----------------------------------------------------------------------------------
 
 
-def test_what_a_list_lacked_is_believed_again_in_any_version() -> None:
+def test_what_a_list_lacked_is_believed_again_unless_it_is_older_than_it_was() -> None:
     register = Register()
     register.record(register.identify(body("u", "9")))
     assert register.remove(register.identify(body("u")), told=False)
     assert register.is_news(register.identify(body("u", "9")))
-    assert register.is_news(register.identify(body("u", "3")))
+    assert not register.is_news(register.identify(body("u", "8")))
+
+
+def test_what_a_list_lacked_does_not_come_back_in_the_place_of_its_successor() -> None:
+    register = Register()
+    register.record(register.identify(body("u", "3")))
+    register.remove(register.identify(body("u")), told=False)
+    register.record(register.identify(body("successor", "9")))
+    assert not register.is_news(register.identify(body("u", "3")))
 
 
 def test_a_deletion_that_was_told_is_remembered_although_a_list_lacked_the_object_as_well() -> None:
@@ -131,6 +139,8 @@ def test_a_uid_comes_back_as_a_naive_memory_says(steps: list[tuple[str, bool, bo
             known = alive.pop(uid, 0)
             if told:
                 deleted[uid] = max(version, known, deleted.get(uid, 0))
+            elif known:
+                deleted[uid] = max(known - 1, deleted.get(uid, 0))
         else:
             is_news = version > deleted[uid] if uid in deleted else version >= alive.get(uid, 0)
             assert register.is_news(identity) is is_news

@@ -22,6 +22,8 @@ from berth.engine.verdict import row_numbers
 from berth.model import Pod, parse_pod
 from berth.scheduler import Cache
 from berth.scheduler.changes import Changes
+from berth.scheduler.parked import Parked, profile_of
+from berth.scheduler.queued import QueuedPod
 from engine.storage import (
     make_capacity,
     make_claim,
@@ -65,13 +67,16 @@ class Case:
 # --- words for the table ---------------------------------------------------------------------------------------------
 
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
 def zoned(name: str, zone: str | None = None, **node: Any) -> Body:
     return make_node(name, labels={**({"zone": zone, ZONE: zone} if zone else {}), **node.pop("labels", {})}, **node)
 
 
 def near(app: str, *, kind: str = "podAffinity", **term: Any) -> Body:
     wanted = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone", **term}
-    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [wanted]}}
+    return {kind: {REQUIRED: [wanted]}}
 
 
 def away(app: str, **term: Any) -> Body:
@@ -186,6 +191,12 @@ def between_pods() -> Iterator[Case]:
     yield Case(plugin, "one that it avoids goes", [here, web], shy, Gone(web))
     yield Case(plugin, "one that it avoids gets another label", [here, web], shy, placed("web", "a", "db"))
     yield Case(plugin, "one that avoids it goes", [here, hermit], hated, Gone(hermit))
+    racked = [zoned(name, zone, labels={"rack": rack}) for name, zone, rack in (("a", "z1", "1"), ("b", "z2", "1"))]
+    both = away("web")
+    both["podAntiAffinity"][REQUIRED] += away("web", topologyKey="rack")["podAntiAffinity"][REQUIRED]
+    crossed = make_pod("p", affinity=both)
+    beside = [zoned("c", "z1", labels={"rack": "2"}), placed("more", "c")]
+    yield Case(plugin, "one goes of two that share one domain", [*racked, *beside, web], crossed, Gone(web))
     social = make_pod("p", labels={"app": "web"}, affinity=near("web") | away("db"))
     friend, beyond = placed("web", "b"), [here, zoned("b", "z2"), placed("db", "b", "db")]
     yield Case(plugin, "the last friend goes, and it is the first", [*beyond, friend], social, Gone(friend))
@@ -417,6 +428,17 @@ def helping(changes: Changes, plugin: Plugin, pod: Pod, cache: Cache) -> bool:
     )
 
 
+def kept(plugin: Plugin, pod: Pod, cache: Cache) -> Parked:
+    """The pod, which the plugin refused, as the queue keeps it for changes to find it."""
+    parked, profile = Parked(), profile_of(pod, plugin.wakes_on, [plugin], cache.state)
+    parked.add(QueuedPod(pod, 0, 0.0, wakes_on=plugin.wakes_on, plugins=(plugin,), profile=profile), (0.0,))
+    return parked
+
+
+def is_found(parked: Parked, changes: Changes, cache: Cache) -> bool:
+    return any(any(parked.concerned(change, cache.state)) for change in changes)
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.plugin}: {case.what}")
 def test_a_change_that_helps_is_one_that_the_plugin_wakes_on(case: Case) -> None:
     cache, pod = cache_of(case.objects), parse_pod(case.pod)
@@ -424,12 +446,14 @@ def test_a_change_that_helps_is_one_that_the_plugin_wakes_on(case: Case) -> None
     pipeline = Pipeline([plugin], [])
     refused = pipeline.decide(pod, cache.state, Random(0))
     assert isinstance(refused, Diagnosis)
+    parked = kept(plugin, pod, cache)
 
     changes = apply(cache, case.change)
 
     assert isinstance(pipeline.decide(pod, cache.state, Random(0)), Placement)
     assert events_of(changes) & refused.wakes_on
     assert helping(changes, plugin, pod, cache)
+    assert is_found(parked, changes, cache)
 
 
 @pytest.mark.parametrize("plugin", FILTERS)
@@ -480,9 +504,15 @@ def taken_by(plugins: dict[str, Pipeline], pod: Pod, cache: Cache) -> dict[str, 
     return found
 
 
-def hinted_by(plugins: dict[str, Pipeline], changes: Changes, pod: Pod, cache: Cache) -> set[str]:
-    """The filters that say that one of the changes may help."""
-    return {name for name, only in plugins.items() if helping(changes, only.filters[0], pod, cache)}
+def hinted_by(
+    plugins: dict[str, Pipeline], parked: dict[str, Parked], changes: Changes, pod: Pod, cache: Cache
+) -> set[str]:
+    """The filters that say that one of the changes, which found the pod, may help."""
+    return {
+        name
+        for name, only in plugins.items()
+        if helping(changes, only.filters[0], pod, cache) and is_found(parked[name], changes, cache)
+    }
 
 
 @pytest.mark.parametrize("world", worlds()[::6], ids=lambda world: world.id)
@@ -492,9 +522,11 @@ def test_whatever_makes_a_node_fit_wakes_whom_it_was_refused_by(world: World) ->
     before = taken_by(plugins, world.pod, cache)
     for body in map(dict, world.objects):
         for variant in variants(body):
-            there = hinted_by(plugins, apply(cache, variant), world.pod, cache)
+            parked = {name: kept(only.filters[0], world.pod, cache) for name, only in plugins.items()}
+            there = hinted_by(plugins, parked, apply(cache, variant), world.pod, cache)
             changed = taken_by(plugins, world.pod, cache)
-            back = hinted_by(plugins, apply(cache, body), world.pod, cache)
+            parked = {name: kept(only.filters[0], world.pod, cache) for name, only in plugins.items()}
+            back = hinted_by(plugins, parked, apply(cache, body), world.pod, cache)
             assert taken_by(plugins, world.pod, cache) == before
             for name in FILTERS:
                 for (old, refuses), (new, _), hinted in (

@@ -15,17 +15,17 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from berth.serving import certificates
-from berth.serving.addresses import Address, BadAddress, parse_http_address, parse_https_address
+from berth.serving.addresses import BadAddress, ListenAddress, parse_http_address, parse_https_address
 from berth.serving.certificates import BadCertificate, GivenCertificates, Pair, SelfMadeCertificates
-from berth.serving.pulse import Pulse
-from berth.serving.server import CannotServe, Plan, Server
+from berth.serving.loop_watchdog import LoopWatchdog
+from berth.serving.server import CannotServe, Server, ServingPlan
 from serving.authority import write_pair
-from serving.house import LOOPBACK, FakeReviews, House, make_subject, serving, trusting
+from serving.harness import LOOPBACK, FakeReviews, RunningServer, make_state, serving, trusting
 
 
-async def served_name(house: House) -> str:
+async def served_name(running: RunningServer) -> str:
     """Whom the certificate that we get is for."""
-    _, writer = await asyncio.open_connection("127.0.0.1", house.server.https_port, ssl=trusting())
+    _, writer = await asyncio.open_connection("127.0.0.1", running.server.https_port, ssl=trusting())
     raw = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
     writer.close()
     await writer.wait_closed()
@@ -45,12 +45,12 @@ async def test_a_given_certificate_is_served_and_its_successor_too(
         os.link(pair.key, tmp_path / folder / "tls.key")
     (tmp_path / "..data").symlink_to("..1")
     mounted = Pair(tmp_path / "..data" / "tls.crt", tmp_path / "..data" / "tls.key")
-    async with serving(pair=mounted) as house:
-        assert await served_name(house) == "first"
+    async with serving(pair=mounted) as running:
+        assert await served_name(running) == "first"
         (tmp_path / "new").symlink_to("..2")
         (tmp_path / "new").rename(tmp_path / "..data")
-        assert await served_name(house) == "second"
-        assert await served_name(house) == "second"
+        assert await served_name(running) == "second"
+        assert await served_name(running) == "second"
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
@@ -59,12 +59,12 @@ async def test_half_a_renewal_changes_nothing_and_is_complained_of_once(
 ) -> None:
     monkeypatch.setattr(certificates, "LOOK_SECONDS", 0.0)
     pair, later = write_pair(tmp_path, "first"), write_pair(tmp_path, "second")
-    async with serving(pair=pair) as house:
+    async with serving(pair=pair) as running:
         later.certificate.replace(pair.certificate)
-        assert [await served_name(house) for _ in range(3)] == ["first"] * 3
+        assert [await served_name(running) for _ in range(3)] == ["first"] * 3
         assert caplog.text.count("cannot be used, the last one stays") == 1
         later.key.replace(pair.key)
-        assert await served_name(house) == "second"
+        assert await served_name(running) == "second"
 
 
 def test_files_are_looked_at_every_ten_seconds_only(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_self_made_certificate_leaves_nothing_on_disk(
     if not has_memfd:
         monkeypatch.delattr(os, "memfd_create")
     open_before = set(os.listdir("/proc/self/fd"))
-    SelfMadeCertificates()
+    SelfMadeCertificates().context()
     assert set(os.listdir("/proc/self/fd")) == open_before
     assert not list(tmp_path.iterdir())
     assert made == ([] if has_memfd else [0o600])
@@ -152,8 +152,8 @@ async def test_a_self_made_certificate_is_for_this_host_and_made_anew_in_time() 
     assert own.context() is first
     now[0] = certificates.RENEWED_SECONDS
     assert own.context() is not first
-    async with serving() as house:
-        assert await served_name(house) == socket.gethostname()[:64]
+    async with serving() as running:
+        assert await served_name(running) == socket.gethostname()[:64]
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
@@ -163,9 +163,9 @@ async def test_tls_begins_with_1_2(version: str, served: bool) -> None:
     client.set_ciphers("ALL:@SECLEVEL=0")
     client.minimum_version = ssl.TLSVersion.TLSv1
     client.maximum_version = ssl.TLSVersion[version]
-    async with serving() as house:
+    async with serving() as running:
         try:
-            _, writer = await asyncio.open_connection("127.0.0.1", house.server.https_port, ssl=client)
+            _, writer = await asyncio.open_connection("127.0.0.1", running.server.https_port, ssl=client)
         except (ssl.SSLError, ConnectionError):
             assert not served
         else:
@@ -175,8 +175,8 @@ async def test_tls_begins_with_1_2(version: str, served: bool) -> None:
 
 
 async def test_plain_http_is_not_spoken_where_https_is() -> None:
-    async with serving() as house:
-        reader, writer = await asyncio.open_connection("127.0.0.1", house.server.https_port)
+    async with serving() as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.server.https_port)
         writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
         with contextlib.suppress(ConnectionError):
             assert b"HTTP" not in await reader.read()
@@ -189,9 +189,9 @@ async def test_plain_http_is_not_spoken_where_https_is() -> None:
 @pytest.mark.parametrize("flag", ["--https-address", "--http-address"])
 async def test_an_address_that_is_taken_is_named_and_nothing_stays_open(flag: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = Address("127.0.0.1", taken.getsockname()[1])
-        plan = Plan(address, LOOPBACK) if flag == "--https-address" else Plan(LOOPBACK, address)
-        server = Server(plan, make_subject(), FakeReviews(), Pulse())
+        address = ListenAddress("127.0.0.1", taken.getsockname()[1])
+        plan = ServingPlan(address, LOOPBACK) if flag == "--https-address" else ServingPlan(LOOPBACK, address)
+        server = Server(plan, make_state(), FakeReviews(), LoopWatchdog())
         with pytest.raises(CannotServe, match=f"{flag} 127.0.0.1:.*: Address already in use"):
             await server.start()
         assert all(listener.fileno() == -1 for listener in server._sockets.values())
@@ -204,7 +204,7 @@ def test_loopback_addresses_are_taken(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["0.0.0.0:80", ":80", "10.0.0.1:80", "example.com:80", "[::]:80"])
-def test_plain_http_elsewhere_is_refused_in_words(text: str) -> None:
+def test_plain_http_elsewhere_is_refused(text: str) -> None:
     with pytest.raises(BadAddress, match="loopback"):
         parse_http_address(text)
     assert str(parse_https_address(text)) == text
@@ -213,14 +213,14 @@ def test_plain_http_elsewhere_is_refused_in_words(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999", "127.0.0.1:-1", "::1:80", "[::1:80", "http://x:80", ""]
 )
-def test_what_is_no_address_is_refused_in_words(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     for parse in (parse_http_address, parse_https_address):
         with pytest.raises(BadAddress, match="is not an address"):
             parse(text)
 
 
 async def test_both_families_are_served_where_no_host_is_given() -> None:
-    server = Server(Plan(Address("", 0)), make_subject(), FakeReviews(), Pulse())
+    server = Server(ServingPlan(ListenAddress("", 0)), make_state(), FakeReviews(), LoopWatchdog())
     await server.start()
     try:
         for host in ("127.0.0.1", *(["::1"] if socket.has_dualstack_ipv6() else [])):

@@ -3,7 +3,7 @@
 import orjson
 
 from berth.configuration import Options, as_mapping
-from berth.policy import PolicyBook
+from berth.policy import PolicyStore
 from berth.serving.configz import camel_case, configuration
 from edge.manual_clock import ManualClock
 from policy.builders import make_policy
@@ -19,7 +19,7 @@ def test_options_are_called_as_in_a_configuration_file() -> None:
 
 
 def test_policies_are_shown_as_they_decide_without_their_extenders_keys() -> None:
-    book = PolicyBook(ManualClock().wall, built_in=False)
+    book = PolicyStore(ManualClock().wall, built_in=False)
     tls = {"insecure": True}
     extender = {"urlPrefix": "https://e.test", "filterVerb": "filter", "tls": tls}
     priorities = [{"name": "NodeResourcesFit", "weight": 5}]

@@ -7,12 +7,12 @@ import threading
 import pytest
 
 from berth.serving import server as serving_server
-from berth.serving.bridge import Bridge, Stuck
+from berth.serving.bridge import Bridge, BridgeTimeout
 from berth.serving.health import Finding, Readiness, liveness, liveness_text
-from berth.serving.pulse import BEAT_SECONDS, Pulse
+from berth.serving.loop_watchdog import BEAT_SECONDS, LoopWatchdog
 from berth.serving.server import HANG_SECONDS, hang_alarm
 from control_plane.process import http_get
-from serving.house import LIMIT_SECONDS, serving, until
+from serving.harness import LIMIT_SECONDS, serving, until
 
 
 def test_readiness_says_what_it_waits_for() -> None:
@@ -20,13 +20,13 @@ def test_readiness_says_what_it_waits_for() -> None:
     assert not waiting.is_ready
     text = waiting.text(verbose=False)
     assert "[-]Pod failed: 3 of 9 listed" in text
-    assert "[-]cache failed: 1 of 2 kinds are not whole" in text
+    assert "[-]cache failed: 1 of 2 kinds are not synced" in text
     assert "[-]scheduler failed: makes no decisions yet" in text
     assert Readiness({"Pod": "ok"}, is_open=True).text(verbose=False) == "ok"
     assert "[+]Pod ok" in Readiness({"Pod": "ok"}, is_open=True).text(verbose=True)
 
 
-def test_a_finding_that_is_no_problem_is_only_told() -> None:
+def test_a_finding_that_is_no_problem_is_only_shown() -> None:
     readiness = Readiness({}, is_open=True, findings={"api-server": Finding(note="away"), "lead": Finding("stuck")})
     assert not readiness.is_ready
     assert "[+]api-server ok: away\n[-]lead failed: stuck\nreadyz check failed\n" in readiness.text(verbose=True)
@@ -51,19 +51,20 @@ async def test_the_paths_answer_anybody() -> None:
     ready, alive = [False], [True]
     async with serving(
         readiness=lambda: Readiness({"Pod": "ok"}, ready[0]), alarms={"x": lambda: None if alive[0] else "broken"}
-    ) as house:
+    ) as running:
         for plain in (False, True):
             alive[0], ready[0] = True, False
-            assert await house.get("/livez", plain=plain) == await house.get("/healthz", plain=plain) == (200, "ok")
-            assert (await house.get("/readyz", plain=plain))[0] == 503
+            assert await running.get("/livez", plain=plain) == await running.get("/healthz", plain=plain) == (200, "ok")
+            assert (await running.get("/readyz", plain=plain))[0] == 503
             ready[0] = True
-            assert await house.get("/readyz", plain=plain) == (200, "ok")
-            assert "readyz check passed" in (await house.get("/readyz?verbose", plain=plain))[1]
-            assert await house.send("HEAD", "/readyz", plain=plain) == (200, "")
-            assert (await house.send("POST", "/readyz", plain=plain))[0] == 405
+            assert await running.get("/readyz", plain=plain) == (200, "ok")
+            assert "readyz check passed" in (await running.get("/readyz?verbose", plain=plain))[1]
+            assert await running.send("HEAD", "/readyz", plain=plain) == (200, "")
+            assert (await running.send("POST", "/readyz", plain=plain))[0] == 405
             alive[0] = False
-            assert (await house.get("/livez", plain=plain))[0] == (await house.get("/healthz", plain=plain))[0] == 500
-        assert not house.reviews.asked
+            for path in ("/livez", "/healthz"):
+                assert (await running.get(path, plain=plain))[0] == 500
+        assert not running.reviews.asked
 
 
 class Time:
@@ -81,20 +82,20 @@ async def test_liveness_fails_while_the_loop_hangs_and_is_answered_all_the_same(
 ) -> None:
     monkeypatch.setattr(serving_server, "LOOK_SECONDS", 0.001)
     time, told = Time(), []
-    pulse = Pulse(time)
-    async with serving(pulse=pulse, alarms={"loop": lambda: hang_alarm(pulse)}) as house:
-        pulse.start()
-        assert http_get(house.url("/livez"), timeout_seconds=LIMIT_SECONDS) == (200, "ok")
+    watchdog = LoopWatchdog(time)
+    async with serving(watchdog=watchdog, alarms={"loop": lambda: hang_alarm(watchdog)}) as running:
+        watchdog.start()
+        assert http_get(running.url("/livez"), timeout_seconds=LIMIT_SECONDS) == (200, "ok")
         time.seconds += HANG_SECONDS + BEAT_SECONDS
         # This coroutine does not give the loop back: it hangs in here, and asks from here.
-        status, text = http_get(house.url("/livez"), timeout_seconds=LIMIT_SECONDS)
+        status, text = http_get(running.url("/livez"), timeout_seconds=LIMIT_SECONDS)
         assert (status, text) == (500, "[-]loop failed: the event loop has not turned for 15 s\nlivez check failed\n")
         while not told:
             told = [record.getMessage() for record in caplog.records if record.levelno == logging.CRITICAL]
-        pulse.beat()
-        assert http_get(house.url("/livez"), timeout_seconds=LIMIT_SECONDS) == (200, "ok")
+        watchdog.beat()
+        assert http_get(running.url("/livez"), timeout_seconds=LIMIT_SECONDS) == (200, "ok")
         await until(lambda: "The event loop turns again" in caplog.text)
-        pulse.stop()
+        watchdog.stop()
     assert len(told) == 1
     assert "has not turned for 15 s; it is in:" in told[0]
     assert "test_liveness_fails_while_the_loop_hangs" in told[0]
@@ -102,38 +103,38 @@ async def test_liveness_fails_while_the_loop_hangs_and_is_answered_all_the_same(
 
 async def test_the_lag_is_the_worst_of_the_last_half_minute() -> None:
     time = Time()
-    pulse = Pulse(time)
-    pulse.start()
+    watchdog = LoopWatchdog(time)
+    watchdog.start()
     for lag in (0.0, 2.5, 0.25):
         time.seconds += BEAT_SECONDS + lag
-        pulse.beat()
-    assert pulse.lag_seconds == 2.5
-    assert pulse.silent_seconds == 0
+        watchdog.beat()
+    assert watchdog.lag_seconds == 2.5
+    assert watchdog.silent_seconds == 0
     time.seconds += 29.5
-    assert pulse.lag_seconds == 0.25
-    assert pulse.silent_seconds == 29
-    pulse.stop()
-    assert pulse.silent_seconds == 0
+    assert watchdog.lag_seconds == 0.25
+    assert watchdog.silent_seconds == 29
+    watchdog.stop()
+    assert watchdog.silent_seconds == 0
 
 
 async def test_a_loop_that_turns_beats_by_itself() -> None:
     time = Time()
-    pulse = Pulse(time)
-    pulse.start()
+    watchdog = LoopWatchdog(time)
+    watchdog.start()
     time.seconds += 7
-    await until(lambda: pulse.lag_seconds > 0)
-    pulse.stop()
-    assert pulse.lag_seconds == 7 - BEAT_SECONDS
+    await until(lambda: watchdog.lag_seconds > 0)
+    watchdog.stop()
+    assert watchdog.lag_seconds == 7 - BEAT_SECONDS
 
 
-async def test_what_a_stuck_loop_is_asked_is_not_done_later_for_nobody() -> None:
+async def test_a_call_that_timed_out_is_not_done_later() -> None:
     done: list[str] = []
     here = asyncio.get_running_loop()
 
     async def ask() -> str:
         try:
             await Bridge(here, limit_seconds=0.01).call(lambda: done.append("late"))
-        except Stuck:
+        except BridgeTimeout:
             return "stuck"
         return "answered"
 
@@ -147,10 +148,10 @@ async def test_what_a_stuck_loop_is_asked_is_not_done_later_for_nobody() -> None
 
 async def test_readiness_is_refused_while_the_loop_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     async def stuck(self: Bridge, work: object) -> None:
-        raise Stuck
+        raise BridgeTimeout
 
     monkeypatch.setattr(Bridge, "call", stuck)
-    async with serving() as house:
-        status, text = await house.get("/readyz")
+    async with serving() as running:
+        status, text = await running.get("/readyz")
         assert (status, "[-]loop failed" in text) == (503, True)
-        assert (await house.get("/metrics", "admin-token"))[0] == 503
+        assert (await running.get("/metrics", "admin-token"))[0] == 503

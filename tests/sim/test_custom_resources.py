@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from berth.sim.custom_resources.schema import NOT_CHECKED, Schema
 from berth.sim.errors import StatusError
 from berth.sim.resources import CRDS, Resource
-from berth.sim.schema import NOT_CHECKED, Schema
 from sim.world import World, definition, names, told
 
 

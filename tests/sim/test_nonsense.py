@@ -8,26 +8,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from berth.sim.builtin_kinds.type_checks import METADATA, TYPES
 from berth.sim.errors import StatusError
 from berth.sim.resources import BUILT_IN, NODES, PODS, Resource
-from berth.sim.shapes import METADATA, SHAPES
 from berth.sim.store import PatchKind
 from sim.world import World, pod
 
 
-def field_names(shape: Any) -> set[str]:
-    """Every name of a field that has a shape."""
-    if isinstance(shape, list):
-        return field_names(shape[0])
+def field_names(types: Any) -> set[str]:
+    """Every name of a field that has a types."""
+    if isinstance(types, list):
+        return field_names(types[0])
     return (
-        {name for key, inner in shape.items() for name in (key, *field_names(inner))}
-        if isinstance(shape, dict)
+        {name for key, inner in types.items() for name in (key, *field_names(inner))}
+        if isinstance(types, dict)
         else set()
     )
 
 
 FIELDS = st.sampled_from(
-    sorted({"metadata", "type", "key", "x", "hostNetwork"}.union(*map(field_names, SHAPES.values()), METADATA))
+    sorted({"metadata", "type", "key", "x", "hostNetwork"}.union(*map(field_names, TYPES.values()), METADATA))
 )
 SCALARS = (
     st.none() | st.booleans() | st.integers(-1, 3) | st.sampled_from(("", "a", "1x", "default", "x/y")) | st.just(0.5)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.sim.errors import StatusError
-from berth.sim.patching import apply, built_in_keys, json_patch, merge, strategic
+from berth.sim.store.patching import apply, built_in_keys, json_patch, merge, strategic
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab", max_size=2),
@@ -71,6 +71,7 @@ def test_a_json_patch_operates(operation: dict[str, Any], result: dict[str, Any]
         {"op": "replace", "path": "/z/y", "value": 1},
         {"op": "add", "path": "/a/9", "value": 1},
         {"op": "add", "path": "no", "value": 1},
+        {"op": "add", "path": 5, "value": 1},
         {"op": "zap", "path": "/a"},
         {"op": "add", "path": "/a/0"},
     ],

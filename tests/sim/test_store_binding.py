@@ -145,7 +145,7 @@ def test_a_budget_is_used_up_by_evictions(world: World) -> None:
     evict(world, "a")  # it ends already: nothing more is disturbed
 
 
-def test_a_budget_that_nobody_has_looked_at_yet_refuses(world: World) -> None:
+def test_a_budget_without_a_status_refuses(world: World) -> None:
     add_running(world, "web")
     add_budget(world, observedGeneration=0, disruptionsAllowed=5)
     with pytest.raises(StatusError) as refused:

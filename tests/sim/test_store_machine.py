@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from berth.sim.errors import StatusError
-from berth.sim.history import Watch
 from berth.sim.resources import NAMESPACES, PODS
 from berth.sim.store import Page, Store
+from berth.sim.store.history import Watch
 from sim.world import World, binding
 
 SPACES = ("one", "one-b", "two")

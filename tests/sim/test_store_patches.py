@@ -79,7 +79,7 @@ def test_apply_makes_what_is_missing_and_needs_a_manager(world: World) -> None:
     assert after["data"] == {"a": "9", "z": "0"}
 
 
-def test_an_unknown_subresource_is_refused_in_words(world: World) -> None:
+def test_an_unknown_subresource_is_refused(world: World) -> None:
     world.add_pod("web")
     with pytest.raises(StatusError, match="pods/ephemeralcontainers is not served") as refused:
         world.store.patch(PODS, "default", "web", {}, "merge", subresource="ephemeralcontainers")

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from berth.sim.history import Watch
 from berth.sim.resources import CRDS, NODES, PODS, Resource
 from berth.sim.store import Object, Store
+from berth.sim.store.history import Watch
 
 POLICY_CRD = Path(__file__).parents[2] / "crds" / "schedulingpolicies.berth.dev.yaml"
 START = datetime(2026, 1, 1, tzinfo=UTC)

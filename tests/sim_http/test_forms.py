@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
-from berth.sim.durations import human_duration
-from berth.sim.encoding import Encoder
 from berth.sim.errors import StatusError
-from berth.sim.jsonpath import BadPath, find_all
-from berth.sim.negotiation import OBJECT_FORMS, Form, choose_form, decode_body, patch_kind
+from berth.sim.server.encoding import Encoder
+from berth.sim.server.negotiation import OBJECT_FORMS, Form, choose_form, decode_body, patch_kind
+from berth.sim.server.printers.durations import human_duration
+from berth.sim.server.printers.jsonpath import BadPath, find_all
 
 BODY: dict[str, Any] = {
     "metadata": {"labels": {"example.test/a": "x"}},
@@ -81,7 +81,7 @@ def test_a_path_finds_its_values(path: str, values: list[Any]) -> None:
     assert find_all(path, BODY) == values
 
 
-def test_a_path_that_is_not_understood_is_refused_in_words() -> None:
+def test_an_invalid_path_is_refused() -> None:
     with pytest.raises(BadPath, match="is not understood"):
         find_all(".spec.hosts[?(@.a>3)]", BODY)
 
@@ -121,7 +121,7 @@ def test_a_version_of_an_object_is_encoded_once_and_a_deleted_one_is_not_mixed_u
     assert encoder.statistics() == {"reused": 2, "encoded": 1, "kept": 1}
 
 
-def test_the_encoder_forgets_what_nobody_asked_for_in_a_while() -> None:
+def test_the_encoder_forgets_what_was_not_read_for_a_while() -> None:
     encoder = Encoder(kept_objects=4)
     for number in range(100):
         metadata = {"uid": str(number), "resourceVersion": "1"}

@@ -177,7 +177,7 @@ async def test_a_watch_is_forgotten_when_its_client_goes(server: SimServer, api:
     await watchers(server, 0)
 
 
-async def test_with_a_token_nobody_else_is_let_in(store: Store, tmp_path: Path) -> None:
+async def test_without_the_token_requests_are_refused(store: Store, tmp_path: Path) -> None:
     server = SimServer(store, token="secret")
     await server.start()
     try:
@@ -227,7 +227,7 @@ async def test_a_watch_ends_with_a_bookmark_where_allowed(api: Client, store: St
         ("POST", "/apis"),
     ],
 )
-async def test_what_is_not_served_is_said_in_words(api: Client, method: str, path: str) -> None:
+async def test_what_is_not_served_is_answered_with_a_message(api: Client, method: str, path: str) -> None:
     assert "the embedded API server does not serve" in await refused(api, 501, method, path)
 
 

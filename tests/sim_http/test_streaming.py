@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from berth.sim.faults import Copy, DropWatch, Faults, Late, Rule
+from berth.sim.server.streaming import EventStream
 from berth.sim.store import Object
-from berth.sim.streaming import EventStream
 
 
 class FakeWatch:

@@ -6,13 +6,15 @@ Where it is one of several replicas, an elector keeps its record among them (`el
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
 from berth.cluster import peering
+from berth.cluster.bulk import Change
 from berth.cluster.lead import Lead
 from berth.cluster.listing import Resource
+from berth.configuration.gates import BULK_INTAKE, DEFAULTS
 from berth.runtime import RESOURCES, Options, Runtime
 from berth.scheduler.places import Places
 from berth.sim.loop import Process, SeededLoop
@@ -53,7 +55,6 @@ class BerthProcess:
         on_landed: Callable[[BerthProcess, Request], None] = lambda *_: None,
     ) -> None:
         self.name = f"berth-{number}"
-        self._silences: list[tuple[float, float]] = []  # from when to when nothing of it came through
         self.process = Process(loop, self.name)
         self.clock = VirtualClock(loop)
         self.link = Link(loop.time)
@@ -64,6 +65,7 @@ class BerthProcess:
             self.link,
             on_bind=lambda *said: self.overseer.on_bind(*said),
             on_delete=lambda *said: self.overseer.pushing.on_delete(*said),
+            on_event=lambda request: self.overseer.on_event_sent(request),
             on_answer=lambda *said: self.overseer.on_answer(*said),
             on_landed=lambda request: on_landed(self, request),
             note=trace.note,
@@ -74,6 +76,7 @@ class BerthProcess:
             seed=weather.random.getrandbits(32),
             standalone=not has_peers,
             peering_lifetime_seconds=LIFETIME_SECONDS,
+            feature_gates={**DEFAULTS, BULK_INTAKE: weather.bulk},
         )
         self.runtime = self.process.run(lambda: Runtime(options, clock=self.clock, api=self.api, asker=self.extender))
         self.runtime._scheduler._binder._ours = Places(weather.bind_limit)
@@ -153,6 +156,7 @@ class BerthProcess:
             self._electing = self.process.start(self.elector.run(), f"{self.name}-elector")
 
     def _make_watchers(self) -> dict[str, Watcher]:
+        bulk = {resource.kind for resource in self.runtime.bulk}
         made = {
             resource.kind: Watcher(
                 self._loop,
@@ -162,6 +166,7 @@ class BerthProcess:
                 self._hand_over,
                 self.link,
                 self._trace.note,
+                taker=_BulkTaker(self.runtime, self._count_order) if resource.kind in bulk else None,
             )
             for resource in RESOURCES
         }
@@ -205,24 +210,16 @@ class BerthProcess:
         """Nothing comes through between it and the API server; what is under way either way still arrives."""
         self._trace.note(f"{self.name} is cut off from the API server for {seconds:g} s")
         self.link.cut(seconds)
-        self._silences.append((self._loop.time(), self._loop.time() + seconds))
         self._hang_up()
 
     def pause(self) -> None:
         self._trace.note(f"{self.name} is paused")
-        self._silences.append((self._loop.time(), self._loop.time()))
         self.process.pause()
 
     def go_on(self) -> None:
         if self.process.is_paused:
             self._trace.note(f"{self.name} goes on")
-            self._silences[-1] = (self._silences[-1][0], self._loop.time())
             self.process.resume()
-
-    def was_silent(self, seconds: float) -> bool:
-        """Whether it has lately come back after it could not say or hear anything for so long."""
-        now = self._loop.time()
-        return any(end - begin >= seconds and end > now - seconds for begin, end in self._silences)
 
     def _hang_up(self) -> None:
         for watcher in self.watchers.values():
@@ -255,3 +252,19 @@ class BerthProcess:
             self._electing.cancel()
         await self.runtime.stop()
         self._trace.note(f"{self.name} has stopped")
+
+
+class _BulkTaker:
+    """The runtime, with changes counted that come behind later ones."""
+
+    def __init__(self, runtime: Runtime, count: Callable[[str, str | None, int], None]) -> None:
+        self._runtime = runtime
+        self._count = count
+        self.begin_list = runtime.begin_list
+        self.on_list = runtime.on_list
+        self.end_list = runtime.end_list
+
+    def on_changes(self, kind: str, changes: Sequence[Change]) -> None:
+        for type_, body in changes:
+            self._count(kind, type_, int(body["metadata"]["resourceVersion"]))
+        self._runtime.on_changes(kind, changes)

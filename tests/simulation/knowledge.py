@@ -122,6 +122,8 @@ class Knowledge:
                 del self.policies[key]
         if told:
             self.removed[uid] = max(versions)
+        elif known is not None:  # it is no older than it was
+            self.removed[uid] = max(int(known["metadata"]["resourceVersion"]) - 1, self.removed.get(uid, 0))
         if kind == "Pod":
             self.assumed.pop(uid, None)
             self.nominations.pop(uid, None)
@@ -160,10 +162,13 @@ class Knowledge:
 
     def served_names(self) -> set[str]:
         """The scheduler names that are ours."""
-        known = self.objects.get(POLICY, {}).values()
-        return {BUILT_IN_NAME} | {
-            body["spec"]["schedulerName"] for body in known if body["spec"].get("mode", "Active") != "Shadow"
-        }
+        specs = [self._spec_in_force(body) for body in self.objects.get(POLICY, {}).values()]
+        return {BUILT_IN_NAME} | {spec["schedulerName"] for spec in specs if spec.get("mode", "Active") != "Shadow"}
+
+    def _spec_in_force(self, body: Body) -> Body:
+        """Of the last good generation; of a policy that was never valid, what it says."""
+        good = self.policies.get(body["metadata"]["name"])
+        return good.spec if good is not None and good.uid == body["metadata"]["uid"] else body["spec"]
 
     def wanted(self, uid: str) -> bool:
         """Whether the pod waits for a node from us."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from berth.cluster.api import _Answer as RawAnswer
 from berth.cluster.api import _decode, _refusal
 from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.http1 import Answer as RawAnswer
 
 Answer = tuple[int, dict[str, Any]] | Exception
 

@@ -8,6 +8,7 @@ well be the first to see it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,8 @@ from berth import elector
 from berth.cluster import binder as cluster_binder
 from berth.cluster import listing
 from berth.cluster.conditions import Conditions
-from berth.cluster.leadership import Leadership
+from berth.cluster.leadership import STEPS_IN_A_MILLISECOND, Leadership
+from berth.cluster.port import KubernetesCluster
 from berth.cluster.proof import Proof
 from berth.engine.budgets import Budgets
 from berth.engine.guests import Guests
@@ -26,8 +28,7 @@ from berth.engine.table import NodeTable
 from berth.engine.victims import VictimSearch
 from berth.engine.volume_shelf import VolumeShelf
 from berth.model import Pod
-from berth.policy.shelf import Shelf
-from berth.scheduler import cache as cache_module
+from berth.policy.policy_objects import PolicyObjects
 from berth.scheduler import pods as pods_module
 from berth.scheduler.binding import Binder
 from berth.scheduler.cache import Cache
@@ -143,9 +144,9 @@ def the_uid_is_not_sent() -> None:
 
 @mutation("3 right pod")
 def gates_are_ignored() -> None:
-    @instead(cache_module, "parse")
-    def changed(shipped: Any, kind: str, body: Any) -> Any:
-        record = shipped(kind, body)
+    @instead(Cache, "_read")
+    def changed(shipped: Any, self: Any, kind: str, body: Any) -> Any:
+        record = shipped(self, kind, body)
         return replace(record, gates=()) if isinstance(record, Pod) else record
 
 
@@ -311,11 +312,11 @@ def room_stays_promised() -> None:
 
 @mutation("7 columns")
 def what_a_resized_pod_has_does_not_count() -> None:
-    @instead(cache_module, "parse")
-    def changed(shipped: Any, kind: str, body: Any) -> Any:
+    @instead(Cache, "_read")
+    def changed(shipped: Any, self: Any, kind: str, body: Any) -> Any:
         if kind == "Pod" and (body.get("status") or {}).get("containerStatuses"):
             body = {**body, "status": {**body["status"], "containerStatuses": None}}
-        return shipped(kind, body)
+        return shipped(self, kind, body)
 
 
 @mutation("7 columns")
@@ -409,7 +410,7 @@ def a_policy_edited_in_flight_decides_as_it_was() -> None:
 
 @mutation("9 generation")
 def an_edit_takes_effect_at_the_next_one() -> None:
-    @instead(Shelf, "observe")
+    @instead(PolicyObjects, "observe")
     def changed(shipped: Any, self: Any, manifest: Any) -> Any:
         generation = manifest["metadata"].get("generation", 1)
         return () if generation % 3 == 2 else shipped(self, manifest)
@@ -502,9 +503,9 @@ def a_node_that_is_added_late_is_left_out() -> None:
 
 @mutation("13 refusals")
 def the_last_bit_of_room_is_never_used() -> None:
-    @instead(cache_module, "parse")
-    def changed(shipped: Any, kind: str, body: Any) -> Any:
-        record = shipped(kind, body)
+    @instead(Cache, "_read")
+    def changed(shipped: Any, self: Any, kind: str, body: Any) -> Any:
+        record = shipped(self, kind, body)
         if kind == "Node":
             allocatable = {name: amount - (name == "cpu") for name, amount in record.allocatable.items()}
             return replace(record, allocatable=allocatable)
@@ -572,7 +573,7 @@ def decided_nominations_are_kept() -> None:
 @mutation("17 lists")
 def a_list_proves_what_it_lacks() -> None:
     @instead(Proof, "gone")
-    async def changed(_: Any, self: Any, resource: Any, known: Any, found: Any) -> Any:
+    async def changed(_: Any, self: Any, resource: Any, known: Any, found: Any, **named: Any) -> Any:
         return {uid: key for uid, key in known.items() if uid not in found.objects}
 
 
@@ -618,6 +619,14 @@ def a_senior_that_is_late_is_taken_for_dead() -> None:
         return bool(now - other.seen_seconds < other.record.lifetime_seconds / 5)
 
 
+@mutation("19 one fence")
+def a_replica_that_enters_is_senior_to_those_that_are_there() -> None:
+    @instead(Leadership, "_youngest")
+    def changed(_: Any, self: Any) -> int:
+        highest = max((other.record.priority for other in self._others.values()), default=0)
+        return int(highest + 1 + self._random.randrange(STEPS_IN_A_MILLISECOND))
+
+
 # --- 20 seats --------------------------------------------------------------------------------------------------------
 
 
@@ -628,6 +637,13 @@ def kopf_judges_the_records_of_others() -> None:
         settings = shipped(lead)
         settings.watching.label_selectors.clear()
         return settings
+
+
+@mutation("20 seats")
+def the_leader_removes_the_records_of_all_others() -> None:
+    @instead(Leadership, "outdated")
+    def changed(_: Any, self: Any) -> dict[str, str]:
+        return {identity: other.record.stamp for identity, other in self._others.items() if other.record.stamp}
 
 
 # --- 21 volumes ------------------------------------------------------------------------------------------------------
@@ -655,3 +671,13 @@ def a_claim_that_is_made_for_one_node_is_used_on_another() -> None:
     @instead(VolumeShelf, "claim")
     def changed(_: Any, self: Any, namespace: str, name: str) -> Any:
         return self._state.claim(namespace, name)
+
+
+# --- 22 order of writes ----------------------------------------------------------------------------------------------
+
+
+@mutation("22 order of writes")
+def events_do_not_wait_for_binds() -> None:
+    @instead(KubernetesCluster, "_binding")
+    def changed(_: Any, self: Any) -> Any:
+        return nullcontext()

@@ -17,13 +17,13 @@ import orjson
 
 from berth.cluster.api import JSON, Api, Fence
 from berth.cluster.errors import ApiError, Unreachable
-from berth.sim import discovery
-from berth.sim.encoding import list_metadata, metadata_only
 from berth.sim.errors import StatusError
 from berth.sim.loop import SeededLoop
-from berth.sim.operations import Call, Outcome, carry_out
 from berth.sim.resources import NODES, PODS
-from berth.sim.routes import Target, find_target
+from berth.sim.server import discovery
+from berth.sim.server.encoding import list_metadata, metadata_only
+from berth.sim.server.operations import ApiCall, OperationResult, carry_out
+from berth.sim.server.routes import Target, find_target
 from berth.sim.store import Store
 from simulation.listing import LIST_FAULTS, wrong_list
 from simulation.weather import Weather
@@ -103,8 +103,8 @@ class SimApi(Api):
     """Implements what Berth uses of `berth.cluster.api.Api`.
 
     `on_bind(moment, request)` and `on_delete(moment, request, uid of the pod)` are told when it is "sent" and when it
-    has "landed", and `on_answer(request, error)` of every answer that has arrived; `on_landed(request)` of everything
-    that is about to be carried out.
+    has "landed", `on_event(request)` when an Event is sent, and `on_answer(request, error)` of every answer that has
+    arrived; `on_landed(request)` of everything that is about to be carried out.
     """
 
     def __init__(
@@ -116,6 +116,7 @@ class SimApi(Api):
         *,
         on_bind: Callable[[str, Request], None] = _nothing,
         on_delete: Callable[[str, Request, str], None] = _nothing,
+        on_event: Callable[[Request], None] = _nothing,
         on_answer: Callable[[Request, ApiError | None], None] = _nothing,
         on_landed: Callable[[Request], None] = _nothing,
         note: Callable[..., None] = _nothing,
@@ -126,6 +127,7 @@ class SimApi(Api):
         self._link = link
         self._on_bind = on_bind
         self._on_delete = on_delete
+        self._on_event = on_event
         self._on_answer = on_answer
         self._on_landed = on_landed
         self._note = note
@@ -171,6 +173,8 @@ class SimApi(Api):
             self._on_bind("sent", request)
         elif method == "DELETE":
             self._on_delete("sent", request, _only_uid(body))
+        elif "/events" in path:
+            self._on_event(request)
         self._tell(request)
         self._send(request)
         silence = Unreachable(f"{method} {path}: no answer within {timeout_seconds:g} s")
@@ -254,7 +258,7 @@ class SimApi(Api):
             target = find_target(request.method, request.path, watching=False, store=self._store)
             query = self._weather.in_pages(request.query) if request.is_list else request.query
             self._on_landed(request)
-            outcome = carry_out(self._store, Call(target, query, request.raw, request.content_type))
+            outcome = carry_out(self._store, ApiCall(target, query, request.raw, request.content_type))
         except StatusError as error:
             return ApiError(error.code, error.reason, error.message, error.details)
         if request.is_bind:
@@ -268,7 +272,7 @@ class SimApi(Api):
 
     def _list_of_another_kind(self, target: Target) -> dict[str, Any]:
         other = PODS if target.resource is NODES else NODES
-        return _body(Target(other, "list"), Outcome(200, page=self._store.list(other)), "")
+        return _body(Target(other, "list"), OperationResult(200, page=self._store.list(other)), "")
 
 
 def _discovery(store: Store, path: str) -> dict[str, Any] | None:
@@ -289,7 +293,7 @@ def _only_uid(options: object) -> str:
     return str((preconditions or {}).get("uid", ""))
 
 
-def _body(target: Target, outcome: Outcome, accept: str) -> dict[str, Any]:
+def _body(target: Target, outcome: OperationResult, accept: str) -> dict[str, Any]:
     if outcome.page is None:
         return outcome.body or {}
     head: dict[str, Any] = {"kind": target.resource.list_kind, "apiVersion": target.resource.api_version}

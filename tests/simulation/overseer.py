@@ -78,6 +78,7 @@ class Overseer:
         self._owed: dict[str, float] = {}  # binds that the watch has not shown: when the API server said yes
         self._under_way: set[str] = set()
         self._sent: set[Request] = set()  # binds without an answer
+        self._beside_binds = 0  # events that were sent while binds were under way
         self._unsure: dict[str, str] = {}  # by UID: the key of a pod that may be bound, since a bind of it was sent
         self._not_before: dict[str, float] = {}
         self._lent: dict[str, set[Event]] = {}  # UIDs that wait for a permit: what has happened meanwhile
@@ -426,6 +427,14 @@ class Overseer:
             said = f"{len(self._sent)} binds are under way with that of {key}, and there may be {limit}"
             self._trace.violate("18 bind limit", said, key, node)
 
+    def on_event_sent(self, request: Request) -> None:
+        """Invariant 22. One that has waited for its time goes beside binds; how many those are, the gate counts."""
+        binds = [one for one in self._sent if not one.answer.done() and one.sent < request.sent]
+        self._beside_binds += bool(binds)
+        if self._beside_binds > self.runtime._cluster.gate.late["event"]:
+            said = f"an event is sent while {len(binds)} binds are under way, and has not waited"
+            self._trace.violate("22 order of writes", said, request.path)
+
     def _exists(self, key: str, uid: str) -> bool:
         """A pod that was bound and is gone, which only a read has shown, is tried again until the watch says so."""
         return any(object_key(body) == key and body["metadata"]["uid"] == uid for body in self._store.list(PODS).items)
@@ -584,13 +593,14 @@ class Overseer:
             if body is None or nomination.version is not None or uid in waiting or not self.knowledge.wanted(uid):
                 continue
             key, node = object_key(body), nomination.node or "no node"
-            if self._is_bound(uid):
+            if self._is_settled(uid):
                 continue  # by somebody else: the API server refuses the nomination, and the watch will show why
             self._trace.violate("7 columns", f"{key} is nominated to {node}, and nobody writes it", key, uid)
 
-    def _is_bound(self, uid: str) -> bool:
-        bodies = self._store.list(PODS).items
-        return any(body["metadata"]["uid"] == uid and bool(body["spec"].get("nodeName")) for body in bodies)
+    def _is_settled(self, uid: str) -> bool:
+        """Whether the pod is bound, or gone."""
+        pending = (body for body in self._store.list(PODS).items if not body["spec"].get("nodeName"))
+        return all(body["metadata"]["uid"] != uid for body in pending)
 
     def check_echoes(self, calm_since: float) -> None:
         """Invariant 6, in calm weather: a bind whose echo the watch owes us is looked up."""

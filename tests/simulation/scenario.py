@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from berth import model, runtime
+from berth import runtime
 from berth.cluster import peering
 from berth.engine.registry import OWN_PLUGINS
 from berth.scheduler import cache as cache_module
@@ -57,6 +57,15 @@ EMPTY_SECONDS = 60.0
 MOST_STEPS = 400_000
 
 
+def has_replicas(seed: int) -> bool:
+    """Whether several replicas run side by side."""
+    return seed % REPLICAS_EVERY == 0
+
+
+def has_volumes(seed: int) -> bool:
+    return seed % VOLUMES_EVERY == 1
+
+
 @dataclass
 class Result:
     """What came of a seed."""
@@ -89,14 +98,13 @@ class Scenario:
         self.weather = Weather(seed)
         self.clock = VirtualClock(self.loop)
         self.store = RecordingStore(self.clock.wall, seed, self.trace)
-        has_volumes = seed % VOLUMES_EVERY == 1
-        self.actors = Actors(seed, self.store, self._under_way, self._held, has_volumes=has_volumes)
+        self.actors = Actors(seed, self.store, self._under_way, self._held, has_volumes=has_volumes(seed))
         self.counts: Counter[str] = Counter()
         self._parse = Parser()
         self._bound: dict[str, tuple[str, int]] = {}
         self.berths: list[BerthProcess] = []  # all that ever ran
         self.replicas: list[BerthProcess] = []  # those that run
-        self._count = replicas or (self.random.choice((2, 3)) if seed % REPLICAS_EVERY == 0 else 1)
+        self._count = replicas or (self.random.choice((2, 3)) if has_replicas(seed) else 1)
         self._seats = Seats(self.loop.time, self.trace, lambda: self.replicas)
         self._is_over = False
 
@@ -403,10 +411,10 @@ class _Teller(logging.Handler):
 
 @contextmanager
 def _quiet_machine(on_error: Callable[[logging.LogRecord], None], parse: Parser, seed: object) -> Iterator[None]:
-    """While a run goes on: Berth leaves the collector alone, what it logs as an error is told to `on_error`, and the
-    names and the chance that it makes for itself come from the seed.
+    """While a run goes on, what Berth logs as an error is told to `on_error`, and the names and the chance that it
+    makes for itself come from the seed.
 
-    Records are frozen, so that the cache may get those that were made for the check; unless its parser is mutated.
+    Records are frozen, so that the cache may get those that were made for the check.
     """
     numbers = itertools.count()
     chance = SimpleNamespace(Random=lambda given=None: Random(f"{seed}/{next(numbers)}" if given is None else given))
@@ -415,16 +423,13 @@ def _quiet_machine(on_error: Callable[[logging.LogRecord], None], parse: Parser,
     logger.propagate = False
     logger.setLevel(logging.ERROR)
     logger.addHandler(teller)
-    shipped = vars(cache_module)["parse"]
-    idle = {"collect": int, "freeze": int, "get_threshold": lambda: (0, 0, 0), "set_threshold": lambda *_: None}
     try:
         with (
-            mock.patch.object(runtime, "gc", SimpleNamespace(**idle)),
             mock.patch.object(runtime, "random", chance),
             mock.patch.object(runtime, "secrets", SimpleNamespace(token_hex=lambda _: f"{next(numbers):08x}")),
             mock.patch.object(runtime, "socket", SimpleNamespace(gethostname=lambda: "sim")),
             mock.patch.dict(OWN_PLUGINS, {Usher.name: Usher}),
-            mock.patch.object(cache_module, "parse", parse.shared if shipped is model.parse else shipped),
+            mock.patch.object(cache_module, "parse", parse.shared),
         ):
             yield
     finally:

@@ -12,9 +12,6 @@ from simulation.berth_process import LIFETIME_SECONDS, BerthProcess
 from simulation.network import Request
 from simulation.trace import Trace
 
-GRACE_SECONDS = 1.5  # what was written before that can be known to a replica that reads the records
-LAG_SECONDS = 6.0  # ... to one that goes by its watch, and is held up by a request of its own that gets no answer
-
 
 class Seats:
     """Stands beside all replicas."""
@@ -24,7 +21,7 @@ class Seats:
         self._trace = trace
         self._replicas = replicas
         self._stamps: dict[str, Any] = {}  # by identity: the time that its record says
-        self._renewals: dict[str, list[tuple[float, float]]] = {}  # by identity: when it was sent, and when it landed
+        self._renewed: dict[str, float] = {}  # by identity: when its last renewal landed
 
     def check_step(self) -> None:
         """At most one fence is open, by what each replica finds by its own clock."""
@@ -45,7 +42,7 @@ class Seats:
                 self._trace.violate("19 one fence", said, sender.name, others[0].name)
         if request.method == "PATCH" and peering.PLURAL in request.path:
             for identity, record in self._changes(orjson.loads(request.raw)):
-                self._follow(sender, request, identity, record)
+                self._follow(sender, identity, record)
 
     def _changes(self, patch: Any) -> list[tuple[str, Any]]:
         """The records that the patch writes, None for those that it removes."""
@@ -60,23 +57,18 @@ class Seats:
             if tests.get(f"/status/{identity}/lastseen") in (None, self._stamps.get(identity))
         ]
 
-    def _follow(self, sender: BerthProcess, request: Request, identity: str, record: Any) -> None:
+    def _follow(self, sender: BerthProcess, identity: str, record: Any) -> None:
+        """The removal of a record can be judged: it names the renewal that it is about."""
         if record is not None:
-            self._renewals.setdefault(identity, []).append((request.decided, self._now()))
+            self._renewed[identity] = self._now()
             self._stamps[identity] = record.get("lastseen")
             return
         owner = next((berth for berth in self._replicas() if _identity(berth) == identity), None)
         if owner is None or owner is sender or not owner.is_alive:
             return
         self._trace.note(f"{sender.name} removes the record of {owner.name}", sender.name, owner.name)
-        grace_seconds = GRACE_SECONDS if sender.was_silent(LIFETIME_SECONDS) else LAG_SECONDS
-        seen = [
-            landed
-            for sent, landed in self._renewals.get(identity, ())
-            if sent > request.decided - LIFETIME_SECONDS + 0.5 and landed < request.decided - grace_seconds
-        ]
-        if seen:
-            ago = request.decided - seen[-1]
+        ago = self._now() - self._renewed.get(identity, 0.0)
+        if ago < LIFETIME_SECONDS:
             said = f"{sender.name} removes the record of {owner.name}, which was renewed {ago:.1f} s before"
             self._trace.violate("20 seats", said, sender.name, owner.name)
 

@@ -305,8 +305,12 @@ class Soak:
         """What does not hold."""
         asyncio.set_event_loop(self.loop)
         self.loop.set_exception_handler(lambda _, context: self.problems.append(f"faults: {context}"))
-        with bounded(int(self.production.arrivals * PODS_AN_ARRIVAL * WARM_SECONDS / 2)):
-            self.loop.run_until_complete(self._play())
+        try:
+            with bounded(int(self.production.arrivals * PODS_AN_ARRIVAL * WARM_SECONDS / 2)):
+                self.loop.run_until_complete(self._play())
+        finally:
+            asyncio.set_event_loop(None)
+            self.loop.close()
         return self.problems
 
     async def _play(self) -> None:

@@ -6,7 +6,7 @@ from simulation.mutating import hunt_all
 from simulation.mutations import MUTATIONS
 
 QUICK = ("assume holds no room", "forget does not free", "gates are ignored", "an error has no backoff")
-INVARIANTS = 21
+INVARIANTS = 22
 
 
 def test_every_invariant_has_a_mutation_that_goes_against_it() -> None:

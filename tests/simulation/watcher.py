@@ -5,7 +5,8 @@
       +---------- 410: what was deleted          |   +--- cut: again from the last version that was read
                   meanwhile is never told -------+
 
-Each object has a queue of its own, as in kopf, and what is late in it holds up what is behind it.
+Each object has a queue of its own, as in kopf, and what is late in it holds up what is behind it. Where lists and
+watches are read in bulk there is one queue, of changes and of pieces of lists, and what is due goes to a `Taker`.
 """
 
 from __future__ import annotations
@@ -15,22 +16,25 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from berth.cluster.listing import Resource
+from berth.cluster.bulk import Change, Taker
+from berth.cluster.listing import ListInProgress, Resource
 from berth.model import object_key
 from berth.sim.errors import StatusError
-from berth.sim.history import Watch
 from berth.sim.loop import SeededLoop
 from berth.sim.store import Object, Page, Store
+from berth.sim.store.history import Watch
 from simulation.network import Link
 from simulation.weather import Weather
 
 HandOver = Callable[[str, str | None, Mapping[str, Any]], None]
+Piece = tuple[ListInProgress, list[Object] | None]  # None: the list ends
 Note = Callable[..., None]
 
 PAUSE_SECONDS = (0.25, 3.0)
 LATE_SECONDS = (0.2, 20.0)
 QUIET_SHARE = 0.3  # of the faults of watches, for kinds that decisions hang on less
 PAST_VERSIONS = 40
+PIECE = 3  # objects of a list that are handed over at once
 CUT_SECONDS = 0.25  # between two tries to connect again
 
 
@@ -53,8 +57,13 @@ class Watcher:
         *,
         is_reliable: bool = False,
         label_selector: str = "",
+        taker: Taker | None = None,
     ) -> None:
-        """`is_reliable`: it is cut and told 410, but what it says is all there is, in time and once."""
+        """`is_reliable`: it is cut and told 410, but what it says is all there is, in time and once. `taker`: whom
+        everything is handed over to in bulk.
+        """
+        self._taker = taker
+        self._bulk: deque[tuple[float, Piece | Change]] = deque()
         self._loop = loop
         self._link = link
         self._is_reliable = is_reliable
@@ -105,9 +114,19 @@ class Watcher:
         page = self._page()
         self._lists += 1
         self.first_version = self.first_version or int(page.resource_version)
-        for body in self._shown(page):
-            self._put(None, body)
+        self._show(self._shown(page), page.resource_version)
         return page.resource_version
+
+    def _show(self, bodies: list[Object], version: str) -> None:
+        if self._taker is None:
+            for body in bodies:
+                self._put(None, body)
+            return
+        listed = self._taker.begin_list(self._kind)
+        listed.begin_page({"resourceVersion": version}, is_first=True)
+        for begin in range(0, len(bodies), PIECE):
+            self._put_in_bulk((listed, bodies[begin : begin + PIECE]))
+        self._put_in_bulk((listed, None))
 
     def _shown(self, page: Page) -> list[Object]:
         """kopf takes whatever is on a list for the whole of it, and removes nothing for what is not."""
@@ -193,7 +212,38 @@ class Watcher:
         said = f"{type_ or 'LISTED'} {self._kind} {key} v{metadata['resourceVersion']} {what}"
         self._note(said, key, metadata["uid"])
 
+    def _put_in_bulk(self, item: Piece | Change) -> None:
+        """Behind everything that came before it."""
+        late = self._weather.happens("event late")
+        seconds = self._weather.between(*LATE_SECONDS) if late else self._weather.latency_seconds()
+        due = max(self._bulk[-1][0] if self._bulk else 0.0, self._loop.time() + seconds)
+        self._bulk.append((due, item))
+        self._loop.call_at(due, self._deliver_in_bulk)
+
+    def _deliver_in_bulk(self) -> None:
+        """All that is due by now, changes that follow each other at once."""
+        assert self._taker is not None
+        changes: list[Change] = []
+        while self._bulk and self._bulk[0][0] <= self._loop.time():
+            _, (what, said) = self._bulk.popleft()
+            if isinstance(what, str):
+                assert isinstance(said, dict)
+                changes.append((what, said))
+                continue
+            self._taker.on_changes(self._kind, changes)
+            changes = []
+            if said is None:
+                self._taker.end_list(what)
+            else:
+                assert isinstance(said, list)
+                self._taker.on_list(what, said)
+        self._taker.on_changes(self._kind, changes)
+
     def _put(self, type_: str | None, body: Mapping[str, Any]) -> None:
+        if self._taker is not None:
+            assert type_ is not None
+            self._put_in_bulk((type_, dict(body)))
+            return
         uid = body["metadata"]["uid"]
         late = not self._is_reliable and self._weather.happens("event late")
         seconds = self._weather.between(*LATE_SECONDS) if late else self._weather.latency_seconds()

@@ -65,6 +65,8 @@ class Weather:
             for kind in (*LIST_FAULTS, *WATCH_LIST_FAULTS)
             if self.random.random() < LIST_LIKELIHOOD
         }
+        self.bulk = Random(f"bulk/{seed}").random() < 0.5
+        """Whether lists and watches are read in bulk; otherwise objects come one by one, as from kopf."""
         self._page = self.random.choice(PAGES)
         self.bind_limit = self.random.choice(BIND_LIMITS)
         """How many binds may be under way at once. Rarely more than ten pods wait here, so it is lower than shipped."""

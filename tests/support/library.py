@@ -21,7 +21,7 @@ import yaml
 from berth.engine.pipeline import Placement
 from berth.engine.testing import cluster
 from berth.model import parse_pod
-from berth.policy import PolicyBook
+from berth.policy import PolicyStore
 from support.builders import Body, make_node, make_object, make_pod
 
 FOLDER = Path(__file__).parents[2] / "policies"
@@ -61,22 +61,22 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
-def make_book(policies: Sequence[dict[str, Any]], **spec: Any) -> PolicyBook:
+def make_store(policies: Sequence[dict[str, Any]], **spec: Any) -> PolicyStore:
     """With these policies in force as an API server would show them; `spec` is added where they are silent."""
-    book = PolicyBook(lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    store = PolicyStore(lambda: datetime(2026, 1, 1, tzinfo=UTC))
     for manifest in policies:
         metadata = {**manifest["metadata"], "uid": f"uid-{manifest['metadata']['name']}", "generation": 1}
-        book.observe({**manifest, "metadata": metadata, "spec": {**spec, **manifest["spec"]}})
-    return book
+        store.observe({**manifest, "metadata": metadata, "spec": {**spec, **manifest["spec"]}})
+    return store
 
 
-def play(scene: Scene, book: PolicyBook, scheduler_name: str, seed: int = 0) -> Places:
+def play(scene: Scene, store: PolicyStore, scheduler_name: str, seed: int = 0) -> Places:
     """Where the pods go, one after the other, when they ask for this scheduler name."""
     state, random = cluster([*scene.nodes, *scene.there]), Random(seed)
     places = []
     for body in scene.pods:
         pod = parse_pod({**body, "spec": {**body["spec"], "schedulerName": scheduler_name}})
-        active = book.for_pod(pod, scene.namespaces.get(pod.namespace, {}))
+        active = store.for_pod(pod, scene.namespaces.get(pod.namespace, {}))
         assert active is not None, f"{pod.name} is nobody's"
         verdict = active.pipeline.decide(pod, state, random)
         node = verdict.node if isinstance(verdict, Placement) else ""

@@ -11,14 +11,14 @@ from typing import Any
 import aiohttp
 
 from berth.scheduler.access import ReviewFailed, User
-from berth.serving.addresses import Address
+from berth.serving.addresses import ListenAddress
 from berth.serving.certificates import Pair
 from berth.serving.health import Alarm, Readiness
-from berth.serving.pages import Subject
-from berth.serving.pulse import Pulse
-from berth.serving.server import Plan, Server
+from berth.serving.loop_watchdog import LoopWatchdog
+from berth.serving.pages import ServedState
+from berth.serving.server import Server, ServingPlan
 
-LOOPBACK = Address("127.0.0.1", 0)
+LOOPBACK = ListenAddress("127.0.0.1", 0)
 GUARDED = ("/metrics", "/configz", "/log-level", "/debug/cache", "/debug/queue", "/nothing", "/", "/metrics/")
 LIMIT_SECONDS = 60
 
@@ -54,7 +54,7 @@ def no_lines() -> Iterator[str]:
     return iter(())
 
 
-def make_subject(**changed: Any) -> Subject:
+def make_state(**changed: Any) -> ServedState:
     shown: dict[str, Any] = {
         "readiness": lambda: Readiness({"Pod": "ok"}, True),
         "statistics": dict,
@@ -63,11 +63,11 @@ def make_subject(**changed: Any) -> Subject:
         "queue_lines": no_lines,
         "alarms": {},
     }
-    return Subject(**(shown | changed))
+    return ServedState(**(shown | changed))
 
 
 @dataclass(frozen=True)
-class House:
+class RunningServer:
     """A server that runs; `get` and `send` go over HTTPS unless told otherwise."""
 
     server: Server
@@ -102,18 +102,18 @@ async def serving(
     alarms: Mapping[str, Alarm] | None = None,
     pair: Pair | None = None,
     debug: bool = False,
-    pulse: Pulse | None = None,
+    watchdog: LoopWatchdog | None = None,
     **shown: Any,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[RunningServer]:
     """Over HTTPS and over plain HTTP."""
     reviews = reviews or FakeReviews()
-    subject = make_subject(alarms=alarms or {}, **shown)
-    server = Server(Plan(LOOPBACK, LOOPBACK, pair, debug), subject, reviews, pulse or Pulse())
+    subject = make_state(alarms=alarms or {}, **shown)
+    server = Server(ServingPlan(LOOPBACK, LOOPBACK, pair, debug), subject, reviews, watchdog or LoopWatchdog())
     await server.start()
     connector = aiohttp.TCPConnector(ssl=trusting(), force_close=True)
     try:
         async with aiohttp.ClientSession(connector=connector) as session:
-            yield House(server, reviews, session)
+            yield RunningServer(server, reviews, session)
     finally:
         await server.stop()
 

@@ -1,11 +1,11 @@
-"""What tests of the policy book share: a clock to advance, pods to ask for, and statuses in brief."""
+"""What tests of the policy store share: a clock to advance, pods to ask for, and statuses in brief."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from berth.model import Pod, parse_pod
-from berth.policy import PolicyBook
+from berth.policy import PolicyStore
 from berth.policy.compile import ActivePolicy
 from support.builders import make_pod
 
@@ -28,19 +28,19 @@ def a_pod(scheduler: str = "berth", **labels: str) -> Pod:
     return parse_pod(make_pod("pod", scheduler=scheduler, labels=labels))
 
 
-def chosen(book: PolicyBook, pod: Pod, **namespace_labels: str) -> ActivePolicy:
-    active = book.for_pod(pod, namespace_labels)
+def chosen(store: PolicyStore, pod: Pod, **namespace_labels: str) -> ActivePolicy:
+    active = store.for_pod(pod, namespace_labels)
     assert active is not None
     return active
 
 
-def in_force(book: PolicyBook, scheduler_name: str = "berth") -> str:
+def in_force(store: PolicyStore, scheduler_name: str = "berth") -> str:
     """ "name/generation" of what decides for a pod without labels, or "nobody"."""
-    return who(book, a_pod(scheduler_name))
+    return who(store, a_pod(scheduler_name))
 
 
-def who(book: PolicyBook, pod: Pod, **namespace_labels: str) -> str:
-    active = book.for_pod(pod, namespace_labels)
+def who(store: PolicyStore, pod: Pod, **namespace_labels: str) -> str:
+    active = store.for_pod(pod, namespace_labels)
     return f"{active.policy.name}/{active.policy.generation}" if active else "nobody"
 
 

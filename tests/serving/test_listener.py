@@ -7,17 +7,17 @@ from typing import NoReturn
 
 import pytest
 
-from berth.serving import door as doors
-from berth.serving.pulse import Pulse
-from serving.house import LIMIT_SECONDS, House, serving, trusting, until
+from berth.serving import listener
+from berth.serving.loop_watchdog import LoopWatchdog
+from serving.harness import LIMIT_SECONDS, RunningServer, serving, trusting, until
 
 REQUEST = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-async def knock(house: House, *, plain: bool = True) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect(running: RunningServer, *, plain: bool = True) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if plain:
-        return await asyncio.open_connection("127.0.0.1", house.server.http_port)
-    return await asyncio.open_connection("127.0.0.1", house.server.https_port, ssl=trusting())
+        return await asyncio.open_connection("127.0.0.1", running.server.http_port)
+    return await asyncio.open_connection("127.0.0.1", running.server.https_port, ssl=trusting())
 
 
 async def rest(reader: asyncio.StreamReader) -> bytes:
@@ -31,45 +31,45 @@ async def rest(reader: asyncio.StreamReader) -> bytes:
 
 @pytest.mark.parametrize("plain", [True, False])
 @pytest.mark.parametrize("said", [b"", b"GET /livez HT", b"PUT /log-level HTTP/1.1\r\nHost: x\r\n"])
-async def test_whoever_is_slow_to_ask_is_dropped(monkeypatch: pytest.MonkeyPatch, plain: bool, said: bytes) -> None:
-    monkeypatch.setattr(doors, "REQUEST_SECONDS", 0.1)
-    async with serving() as house:
-        reader, writer = await knock(house, plain=plain)
+async def test_a_slow_request_is_dropped(monkeypatch: pytest.MonkeyPatch, plain: bool, said: bytes) -> None:
+    monkeypatch.setattr(listener, "REQUEST_SECONDS", 0.1)
+    async with serving() as running:
+        reader, writer = await connect(running, plain=plain)
         writer.write(said)
         assert await rest(reader) == b""
         writer.close()
-        await until(lambda: house.server.statistics()["open"] == 0)
+        await until(lambda: running.server.statistics()["open"] == 0)
 
 
-async def test_whoever_never_shakes_hands_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "HANDSHAKE_SECONDS", 0.1)
-    async with serving() as house:
-        reader, writer = await asyncio.open_connection("127.0.0.1", house.server.https_port)
+async def test_a_connection_without_a_handshake_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "HANDSHAKE_SECONDS", 0.1)
+    async with serving() as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.server.https_port)
         assert await rest(reader) == b""
         writer.close()
-        await until(lambda: house.server.statistics()["open"] == 0)
-        assert house.counts["handshake_failed"] == 1
+        await until(lambda: running.server.statistics()["open"] == 0)
+        assert running.counts["handshake_failed"] == 1
 
 
-async def test_whoever_is_slow_to_take_an_answer_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "ANSWER_SECONDS", 0.2)
+async def test_a_slow_reader_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "ANSWER_SECONDS", 0.2)
 
     def endless() -> Iterator[str]:
         while True:
             yield "x" * 1000
 
-    async with serving(debug=True, cache_lines=endless) as house:
-        _, writer = await knock(house)
+    async with serving(debug=True, cache_lines=endless) as running:
+        _, writer = await connect(running)
         writer.write(b"GET /debug/cache HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin-token\r\n\r\n")
-        await until(lambda: house.counts.get("timed_out") == 1)
-        await until(lambda: house.server.statistics()["open"] == 0)
+        await until(lambda: running.counts.get("timed_out") == 1)
+        await until(lambda: running.server.statistics()["open"] == 0)
         writer.close()
 
 
 async def test_a_body_that_never_comes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "ANSWER_SECONDS", 0.2)
-    async with serving() as house:
-        reader, writer = await knock(house)
+    monkeypatch.setattr(listener, "ANSWER_SECONDS", 0.2)
+    async with serving() as running:
+        reader, writer = await connect(running)
         writer.write(
             b"PUT /log-level HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nAuthorization: Bearer admin-token\r\n\r\nde"
         )
@@ -77,13 +77,13 @@ async def test_a_body_that_never_comes_is_not_waited_for(monkeypatch: pytest.Mon
         writer.close()
 
 
-async def test_holding_connections_open_keeps_nobody_else_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "GUESTS", 5)
-    async with serving() as house:
-        idlers = [await knock(house) for _ in range(5)]
-        await until(lambda: house.server.statistics()["open"] == 5)
-        assert await house.get("/livez", plain=True) == (200, "ok")
-        assert house.counts["displaced"] == 1
+async def test_connections_held_open_keep_no_other_client_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 5)
+    async with serving() as running:
+        idlers = [await connect(running) for _ in range(5)]
+        await until(lambda: running.server.statistics()["open"] == 5)
+        assert await running.get("/livez", plain=True) == (200, "ok")
+        assert running.counts["displaced"] == 1
         assert await rest(idlers[0][0]) == b""  # the one who has waited longest
         idlers[1][1].write(REQUEST)
         assert (await idlers[1][0].readline()).startswith(b"HTTP/1.1 200")
@@ -91,17 +91,17 @@ async def test_holding_connections_open_keeps_nobody_else_out(monkeypatch: pytes
             writer.close()
 
 
-async def test_whoever_is_being_answered_stays_when_the_house_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "GUESTS", 2)
-    async with serving() as house:
-        house.reviews.gate = asyncio.Event()
-        asking = [asyncio.create_task(house.get("/configz", token, plain=True)) for token in ("admin-token", "x")]
-        await until(lambda: len(house.reviews.asked) == 2)
-        reader, writer = await knock(house)
+async def test_at_the_limit_connections_that_are_being_answered_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 2)
+    async with serving() as running:
+        running.reviews.gate = asyncio.Event()
+        asking = [asyncio.create_task(running.get("/configz", token, plain=True)) for token in ("admin-token", "x")]
+        await until(lambda: len(running.reviews.asked) == 2)
+        reader, writer = await connect(running)
         assert await rest(reader) == b""
         writer.close()
-        assert house.counts["turned_away"] == 1
-        house.reviews.gate.set()
+        assert running.counts["turned_away"] == 1
+        running.reviews.gate.set()
         assert [status for status, _ in await asyncio.gather(*asking)] == [200, 401]
 
 
@@ -120,15 +120,15 @@ async def test_what_is_too_large_or_no_request_is_400_and_not_logged(
     request_: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    async with serving() as house:
-        reader, writer = await knock(house)
+    async with serving() as running:
+        reader, writer = await connect(running)
         writer.write(request_)
         answer = await rest(reader)
         writer.close()
         assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400")), answer[:80]
         assert b"Server: berth" in answer
-        assert house.counts["malformed"] == 1
-        assert await house.get("/livez", plain=True) == (200, "ok")
+        assert running.counts["malformed"] == 1
+        assert await running.get("/livez", plain=True) == (200, "ok")
     assert not [record for record in caplog.records if record.name.startswith(("aiohttp", "berth"))]
 
 
@@ -136,10 +136,10 @@ async def test_an_error_inside_is_one_answer_and_one_line(caplog: pytest.LogCapt
     def broken() -> dict[str, object]:
         raise KeyError("surprise")
 
-    async with serving(statistics=broken) as house:
-        assert await house.get("/metrics", "admin-token") == (500, "an error inside; the log says more\n")
-        assert (await house.get("/livez"))[0] == 200
-        assert house.counts["failed"] == 1
+    async with serving(statistics=broken) as running:
+        assert await running.get("/metrics", "admin-token") == (500, "an error inside; the log says more\n")
+        assert (await running.get("/livez"))[0] == 200
+        assert running.counts["failed"] == 1
     assert caplog.text.count("could not be answered: KeyError") == 1
 
 
@@ -158,22 +158,22 @@ async def test_a_dump_is_streamed_and_leaves_the_loop_to_others_in_between() -> 
             seen.append(turns)
             yield f"line {number} \u2603"
 
-    async with serving(debug=True, cache_lines=lines, queue_lines=lambda: iter(["one"])) as house:
+    async with serving(debug=True, cache_lines=lines, queue_lines=lambda: iter(["one"])) as running:
         asyncio.get_running_loop().call_soon(count_turns)
-        status, text = await house.get("/debug/cache", "admin-token")
+        status, text = await running.get("/debug/cache", "admin-token")
         assert (status, text) == (200, "".join(f"line {number} \u2603\n" for number in range(1000)))
         assert len(set(seen)) == 20  # fifty lines at a time
-        assert await house.get("/debug/queue", "admin-token") == (200, "one\n")
-        assert (await house.get("/debug/queue", "guest-token"))[0] == 403
+        assert await running.get("/debug/queue", "admin-token") == (200, "one\n")
+        assert (await running.get("/debug/queue", "guest-token"))[0] == 403
 
 
-async def test_a_dump_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
+async def test_a_dump_that_breaks_off_is_seen_to_be_cut() -> None:
     def lines() -> Iterator[str]:
         yield from ("line" for _ in range(200))
         raise KeyError("surprise")
 
-    async with serving(debug=True, cache_lines=lines) as house:
-        reader, writer = await knock(house)
+    async with serving(debug=True, cache_lines=lines) as running:
+        reader, writer = await connect(running)
         writer.write(b"GET /debug/cache HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin-token\r\n\r\n")
         answer = await rest(reader)
         writer.close()
@@ -182,43 +182,43 @@ async def test_a_dump_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
 
 
 async def test_a_certificate_that_cannot_be_made_costs_one_connection(caplog: pytest.LogCaptureFixture) -> None:
-    async with serving() as house:
-        certificates = house.server._certificates
+    async with serving() as running:
+        certificates = running.server._certificates
         assert certificates is not None
         good = certificates.context
 
         def broken() -> NoReturn:
             raise KeyError("surprise")
 
-        house.server._doors[0]._tls = broken
-        reader, writer = await asyncio.open_connection("127.0.0.1", house.server.https_port)
+        running.server._listeners[0]._tls = broken
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.server.https_port)
         assert await rest(reader) == b""
         writer.close()
-        house.server._doors[0]._tls = good
-        assert (await house.get("/livez"))[0] == 200
+        running.server._listeners[0]._tls = good
+        assert (await running.get("/livez"))[0] == 200
     assert "A connection could not be begun: KeyError('surprise')" in caplog.text
 
 
 async def test_serving_that_ends_by_itself_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    async with serving() as house:
-        server, loop = house.server, house.server._loop
+    async with serving() as running:
+        server, loop = running.server, running.server._loop
         assert loop is not None
 
         def burst() -> NoReturn:
             raise KeyError("surprise")
 
-        server._pulse.__class__ = type("Broken", (Pulse,), {"silent_seconds": property(lambda self: burst())})
+        server._watchdog.__class__ = type("Broken", (LoopWatchdog,), {"silent_seconds": property(lambda self: burst())})
         await until(lambda: "Serving has ended with an error" in caplog.text)
         await until(lambda: server._thread is not None and not server._thread.is_alive())
 
 
-async def test_a_stop_ends_whoever_is_still_there() -> None:
-    async with serving() as house:
-        idle = await knock(house, plain=False)
-        house.reviews.gate = asyncio.Event()
-        waiting = await knock(house)
+async def test_a_stop_ends_all_connections() -> None:
+    async with serving() as running:
+        idle = await connect(running, plain=False)
+        running.reviews.gate = asyncio.Event()
+        waiting = await connect(running)
         waiting[1].write(b"GET /configz HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\n\r\n")
-        await until(lambda: len(house.reviews.asked) == 1)
+        await until(lambda: len(running.reviews.asked) == 1)
     assert await rest(idle[0]) == b""
     assert await rest(waiting[0]) == b""
     for _, writer in (idle, waiting):
