@@ -205,6 +205,20 @@ async def test_what_is_really_gone_is_removed_of_every_kind(house: Liar, kind: s
     assert "one" in {key.rpartition("/")[2] for key in house.runtime._view.known(kind).values()}
 
 
+@pytest.mark.parametrize("kind", PLURALS)
+async def test_what_was_shown_under_a_name_that_no_object_can_have_is_removed(house: Liar, kind: str) -> None:
+    """Nobody can be asked for it by its path, and the rest of the kind must not stay uncompared for that."""
+    before = house.known(kind)
+    template = next(body for body in bodies_of("odd") if body["kind"] == kind)
+    for number, names in enumerate(({"name": "no-namespace"}, {"name": "a/b", "namespace": "x"}, {"name": "\u2603"})):
+        for each in range(3):
+            uid = f"odd-{number}-{each}"
+            house.tell({**template, "metadata": {**names, "uid": uid, "resourceVersion": "1"}}, "ADDED")
+    await house.compare(kind, 8)
+    assert house.known(kind) == before
+    assert house.runtime.statistics()["faults"] == {}
+
+
 async def test_a_kind_whose_definition_was_deleted_ends_up_empty(house: Liar) -> None:
     house.store.delete(CRDS, "", "schedulingpolicies.berth.dev")
     await house.compare("SchedulingPolicy", 10)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +31,15 @@ def test_a_version_that_cannot_be_compared_is_believed() -> None:
     register.record(register.identify(body("u", "9")))
     assert register.is_news(register.identify(body("u", "opaque")))
     assert register.is_news(register.identify(body("u")))
+
+
+@pytest.mark.parametrize("version", [2**63, str(2**63), 7, "9" * 30, "-1", "1.5", "\u0661", "", None, ["7"]])
+def test_a_version_that_no_store_can_reach_does_not_count_as_seen(version: object) -> None:
+    register = Register()
+    identity = register.identify({"metadata": {"name": "a", "uid": "u", "resourceVersion": version}})
+    register.record(identity)
+    assert identity.version is None
+    assert register.newest == 0
 
 
 def test_a_body_without_a_uid_is_about_whoever_has_the_name() -> None:

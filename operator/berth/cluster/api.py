@@ -243,9 +243,13 @@ class Api:
             await old.retire()
 
 
+def is_path(path: str) -> bool:
+    """Whether an API server can have something there. Paths are made of names, and a real name leads nowhere else."""
+    return len(path) <= LONGEST_PATH and _PATH.fullmatch(path) is not None and "/." not in path
+
+
 def _check_path(path: str) -> None:
-    """Paths are put together from names. A real one cannot lead elsewhere; one that could is not followed."""
-    if len(path) > LONGEST_PATH or not _PATH.fullmatch(path) or "/." in path:
+    if not is_path(path):
         raise ApiError(400, "BadRequest", f"{path[:TEXT_LIMIT]!a} is no path of an API server: nothing was sent")
 
 

@@ -61,7 +61,7 @@ class Resource:
         """The path of one object by its key, `namespace/name` or `name`."""
         if not self.namespaced:
             return f"{self.path}/{key}"
-        namespace, name = key.split("/", 1)
+        namespace, _, name = key.partition("/")
         return f"{self.root}/namespaces/{namespace}/{self.plural}/{name}"
 
 

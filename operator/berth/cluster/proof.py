@@ -24,7 +24,7 @@ This holds a removal up for the time of a list and a few reads. What the watch s
 from collections.abc import Mapping
 from typing import Any
 
-from berth.cluster.api import Api
+from berth.cluster.api import Api, is_path
 from berth.cluster.errors import ApiError, Malformed
 from berth.cluster.identity import ClusterIdentity
 from berth.cluster.listing import Listing, Resource, is_served, list_metadata
@@ -79,8 +79,11 @@ class Proof:
             raise Malformed(f"{resource.plural} are served after all")
 
     async def _is_there(self, resource: Resource, uid: str, key: str) -> bool:
+        path = resource.object_path(key)
+        if not is_path(path) or key.count("/") != int(resource.namespaced):
+            return False  # no API server has an object of such a name, so none can be asked for it
         try:
-            _, body = await self._api.request("GET", resource.object_path(key))
+            _, body = await self._api.request("GET", path)
         except ApiError as error:
             if error.names_missing_object:
                 return False

@@ -14,7 +14,7 @@ Rules, with v the resourceVersion, an integer that grows over all objects of a k
 4. A UID that was removed because a list lacked it (`remove` with `told=False`) comes back with the v in which it was
    last known, or a greater one: such a list may have been wrong, and then the object is no older than it was. If that
    was a late report after all, the next comparison removes the object again.
-5. Where a v is missing or no integer nothing can be compared: rules 1 to 3 let the report through.
+5. Where a v is missing or no integer of 64 bits nothing can be compared: rules 1 to 3 let the report through.
 
 A store that was restored from a backup counts from a smaller v again, and objects that were deleted are there again.
 `contradicted` finds what one and the same store cannot say; `start_over` gives up all that is known about versions.
@@ -28,7 +28,8 @@ from types import MappingProxyType
 from typing import Any
 
 REMOVED_REMEMBERED = 8192
-LONGEST = 20  # digits; versions have 64 bits
+LARGEST_VERSION = 2**63 - 1  # etcd counts its revisions in an int64
+MOST_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,11 @@ def _newer(one: int | None, other: int | None, *, unknown: bool = True) -> bool:
 
 
 def version_number(version: object) -> int | None:
-    """A resourceVersion to compare; None where it is missing or no integer of 64 bits."""
-    text = str(version)
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST else None
+    """A resourceVersion to compare; None where it is missing, no text, or not a number that a store can reach.
+
+    One that no store reaches must not count as seen: every later list would look older, as after a restored backup.
+    """
+    if not isinstance(version, str) or len(version) > MOST_DIGITS or not (version.isascii() and version.isdigit()):
+        return None
+    number = int(version)
+    return number if number <= LARGEST_VERSION else None
