@@ -34,15 +34,16 @@ has given it a newer version, so the versions are all that has to be compared.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from berth.cluster.api import Api
 from berth.cluster.drift import GHOST, MISSING, REWOUND, STALE, Drift, Known
 from berth.cluster.errors import ApiError, Malformed, Unreachable
 from berth.cluster.identity import ClusterIdentity
-from berth.cluster.listing import Listing, ListInProgress, Resource, list_metadata, version_now
+from berth.cluster.listing import PART, Listing, ListInProgress, Resource, list_metadata, version_now
 from berth.cluster.proof import Proof
 from berth.scheduler.faults import Faults
 from berth.scheduler.ports import Clock
@@ -165,7 +166,7 @@ class Census:
         """The watch lists the kind, and the list is read in bulk."""
         count = self._counts[kind]
         newest = max(self._known.newest(kind), count.version)
-        return ListInProgress(kind, dict(self._known.known(kind)), newest)
+        return ListInProgress(kind, self._known.known(kind).copy(), newest)
 
     def end_list(self, listed: ListInProgress) -> None:
         """Such a list is complete, and everything on it has been noted: what it lacks is gone, if that is proven."""
@@ -187,11 +188,10 @@ class Census:
             count.wanted.set()
 
     async def _remove_unlisted(self, count: _Count, listed: ListInProgress) -> None:
-        kind, listing = listed.kind, listed.listing()
-        if not listing.number or self._is_rewound(count, listed.newest, listing):
+        kind, listing = listed.kind, await listed.listing()
+        if not listing.number or await self._is_rewound(count, listed.newest, listing):
             count.wanted.set()
             return
-        await self._take_turns()
         count.version = max(count.version, listing.number)
         count.listed.set()
         gone = await self._proof.gone(count.resource, listed.before, listing, alone=False)
@@ -251,21 +251,18 @@ class Census:
 
     async def _confirm(self, count: _Count, give_up_seconds: float) -> bool:
         kind = count.resource.kind
-        before, newest = dict(self._known.known(kind)), max(self._known.newest(kind), count.version)
+        before, newest = self._known.known(kind).copy(), max(self._known.newest(kind), count.version)
         listing = await list_metadata(self._api, count.resource)
-        await self._take_turns()
-        if self._is_rewound(count, newest, listing):
+        if await self._is_rewound(count, newest, listing):
             _log.warning("%s: the list is older than what was seen before: nothing is confirmed by it", kind)
             return False
-        await self._take_turns()
         await self._proof.gone(count.resource, before, listing)  # a list that lacks what is there confirms nothing
         waiting: Collection[str] = listing.objects
         versions: Mapping[str, int] = listing.versions
         while True:
             await self._take_turns()
-            behind = set(self._known.behind(kind, versions))
-            await self._take_turns()
-            known, gone = self._known.known(kind), (self._gone_lately or {}).get(kind, ())
+            behind = set(await self._behind(kind, versions))
+            known, gone = self._known.known(kind).uids, (self._gone_lately or {}).get(kind, ())
             waiting = [uid for uid in waiting if (uid in behind or uid not in known) and uid not in gone]
             if not waiting:
                 return True
@@ -275,6 +272,13 @@ class Census:
                 _log.warning(text, kind, len(waiting), len(listing.objects), listing.objects[waiting[0]])
                 return False
             await self._clock.sleep(CONFIRM_LOOK_SECONDS)
+
+    async def _parts(self, versions: Mapping[str, int]) -> AsyncIterator[dict[str, int]]:
+        """The same in parts, with everything else that is ready to run after each."""
+        items = iter(versions.items())
+        while part := dict(islice(items, PART)):
+            yield part
+            await self._take_turns()
 
     async def _take_turns(self) -> None:
         """Let everything else that is ready run: a pass over all objects of a kind takes as long as a step may."""
@@ -401,16 +405,14 @@ class Census:
     async def _list_once(self, count: _Count) -> Listing:
         """A list that can be believed; what it proves to be gone is removed."""
         resource, kind = count.resource, count.resource.kind
-        before, newest = dict(self._known.known(kind)), max(self._known.newest(kind), count.version)
+        before, newest = self._known.known(kind).copy(), max(self._known.newest(kind), count.version)
         listing = await list_metadata(self._api, resource, sample=count.samples)
         if listing.is_sample:
             return listing
-        await self._take_turns()
-        if self._is_rewound(count, newest, listing):
+        if await self._is_rewound(count, newest, listing):
             listing = await list_metadata(self._api, resource)  # one alone may come from anywhere
-            if self._is_rewound(count, newest, listing):
+            if await self._is_rewound(count, newest, listing):
                 self._tell_rewound(count, newest, listing)
-        await self._take_turns()
         if not count.whole:
             await self._proof.check_first(resource, listing)
         gone = await self._proof.gone(resource, before, listing)
@@ -422,18 +424,26 @@ class Census:
 
     def _remove_ghosts(self, count: _Count, gone: Mapping[str, str]) -> None:
         kind = count.resource.kind
-        known = self._known.known(kind)
+        known = self._known.known(kind).uids
         ghosts = {uid: key for uid, key in gone.items() if uid in known and uid not in count.shown}
         for uid, key in ghosts.items():
             self._known.remove(kind, _stub(uid, key), told=False)
         count.ghosts |= ghosts
 
-    def _is_rewound(self, count: _Count, newest: int, listing: Listing) -> bool:
+    async def _is_rewound(self, count: _Count, newest: int, listing: Listing) -> bool:
         """A list is never older than what was seen before it began, unless the store itself is."""
         if not listing.number:
             return False
-        kind = count.resource.kind
-        return listing.number < newest or bool(self._known.contradicted(kind, listing.versions, listing.number))
+        if listing.number < newest:
+            return True
+        async for part in self._parts(listing.versions):
+            if self._known.contradicted(count.resource.kind, part, listing.number):
+                return True
+        return False
+
+    async def _behind(self, kind: str, versions: Mapping[str, int]) -> list[str]:
+        """Those of these UIDs that are known in an older version than this."""
+        return [uid async for part in self._parts(versions) for uid in self._known.behind(kind, part)]
 
     def _tell_rewound(self, count: _Count, newest: int, listing: Listing) -> None:
         """Raises Malformed: what such a list says is believed when everything starts over."""
@@ -450,7 +460,7 @@ class Census:
             _log.info("The API server does not serve %s", count.resource.path)
         count.served = listing.is_served
         kind = count.resource.kind
-        known, unsure = self._known.known(kind), self._known.unsure(kind)
+        known, unsure = self._known.known(kind).uids, self._known.unsure(kind)
         count.missing = {
             uid: key
             for uid, key in listing.objects.items()
@@ -486,7 +496,7 @@ class Census:
         """What the list says otherwise may be on its way: what still differs after a while has drifted."""
         kind = count.resource.kind
         await self._take_turns()
-        behind = self._known.behind(kind, listing.versions)
+        behind = await self._behind(kind, listing.versions)
         if behind or count.ghosts:
             await self._wait_calm(count, SILENCE_SECONDS, LONGEST_LIST_SECONDS)
             self._drift.note(kind, GHOST, count.ghosts.values())
@@ -507,7 +517,7 @@ class Census:
     async def _read_missing(self, count: _Count) -> None:
         await self._drift.read(count.resource, MISSING, dict(count.missing), count.missing.__contains__)
         kind = count.resource.kind
-        known, unsure = self._known.known(kind), self._known.unsure(kind)
+        known, unsure = self._known.known(kind).uids, self._known.unsure(kind)
         count.missing = {uid: key for uid, key in count.missing.items() if uid not in known or uid in unsure}
 
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.listing import Resource
+from berth.scheduler.versions import KnownKeys
 
 MISSING, STALE, GHOST, REWOUND = "missing", "stale", "ghost", "rewound"
 READS_AT_ONCE = 8
@@ -35,7 +36,7 @@ _log = logging.getLogger(__name__)
 class Known(Protocol):
     """What is asked and told: the scheduler's view of a kind."""
 
-    def known(self, kind: str) -> Mapping[str, str]:
+    def known(self, kind: str) -> KnownKeys:
         """UID to key of everything seen and not removed."""
         ...
 

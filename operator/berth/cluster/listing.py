@@ -13,7 +13,7 @@ groups without this version, does not serve the kind. What it does serve and doe
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -23,12 +23,14 @@ from berth.scheduler.versions import version_number
 
 Json = dict[str, Any]
 Kept = TypeVar("Kept")
+Named = tuple[str, str, int | None]  # UID, key and version
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 METADATA_KIND = ("PartialObjectMetadataList", "meta.k8s.io/v1")
 PAGE = 500
 SAMPLE = 500
 METADATA_PAGE = 500  # decoding a page takes some 5 ms, and everything else waits for it
+PART = 8192  # objects that are looked at in one step of the event loop
 RESTARTS = 3
 LIST_SECONDS = 30.0  # for each page
 
@@ -88,8 +90,7 @@ class ListInProgress:
     kind: str
     before: Mapping[str, str]  # UID to key
     newest: int  # the greatest version that was reported of the kind, or that a list was of
-    objects: dict[str, str] = field(default_factory=dict)
-    versions: dict[str, int] = field(default_factory=dict)
+    each: list[Named] = field(default_factory=list)
     version: str = ""
     token: str = ""  # of the next page
     is_sound: bool = True  # it has everything that a list has to have, so far
@@ -102,13 +103,10 @@ class ListInProgress:
 
     def note(self, body: Mapping[str, Any]) -> None:
         """The list names this object, which has a name and a UID."""
-        uid, key, number = _identify(body)
-        self.objects[uid] = key
-        if number is not None:
-            self.versions[uid] = number
+        self.each.append(_identify(body))
 
-    def listing(self) -> Listing:
-        return Listing(self.objects, self.version, self.versions)
+    async def listing(self) -> Listing:
+        return await _as_listing(self.each, self.version)
 
 
 async def list_metadata(
@@ -123,9 +121,20 @@ async def list_metadata(
     if found is None:
         return Listing({}, "", {}, is_served=False)
     each, version, is_complete = found
-    versions = {uid: number for uid, _, number in each if number is not None}
-    await asyncio.sleep(0)  # of 50,000 objects each of the two takes as long as a step may
-    return Listing({uid: key for uid, key, _ in each}, version, versions, is_sample=not is_complete)
+    return await _as_listing(each, version, is_sample=not is_complete)
+
+
+async def _as_listing(each: Sequence[Named], version: str, *, is_sample: bool = False) -> Listing:
+    """Built in parts: of 50,000 objects it takes longer than a step of the event loop may."""
+    objects: dict[str, str] = {}
+    versions: dict[str, int] = {}
+    for begin in range(0, len(each), PART):
+        await asyncio.sleep(0)
+        part = each[begin : begin + PART]
+        objects.update((uid, key) for uid, key, _ in part)
+        versions.update((uid, number) for uid, _, number in part if number is not None)
+    await asyncio.sleep(0)
+    return Listing(objects, version, versions, is_sample=is_sample)
 
 
 async def list_objects(api: Api, resource: Resource) -> list[Json]:
@@ -257,7 +266,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _identify(item: Mapping[str, Any]) -> tuple[str, str, int | None]:
+def _identify(item: Mapping[str, Any]) -> Named:
     """UID, key and version; the rest of the metadata of a large cluster would take hundreds of megabytes."""
     metadata = item["metadata"]
     namespace, name = metadata.get("namespace"), str(metadata["name"])

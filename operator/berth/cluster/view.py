@@ -6,7 +6,7 @@ from typing import Any
 from berth.cluster.bodies import ObjectBodies
 from berth.scheduler.cache import Cache
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.versions import Register
+from berth.scheduler.versions import KnownKeys, Register
 
 POLICY = "SchedulingPolicy"
 
@@ -28,7 +28,7 @@ class View:
         self._on_change = on_change
         self._policies = Register()
 
-    def known(self, kind: str) -> Mapping[str, str]:
+    def known(self, kind: str) -> KnownKeys:
         return self._policies.known if kind == POLICY else self._cache.known(kind)
 
     def behind(self, kind: str, versions: Mapping[str, int]) -> list[str]:

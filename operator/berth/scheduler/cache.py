@@ -33,7 +33,7 @@ from berth.model import KINDS, InvalidObject, Node, Pod, Record, parse, salvage_
 from berth.scheduler.changes import UNCHANGED, Changes, node_change, object_change, same_but_for_version
 from berth.scheduler.pods import FINISHED, Assumption, PodStates
 from berth.scheduler.templates import NodeReader, PodReader
-from berth.scheduler.versions import Register
+from berth.scheduler.versions import KnownKeys, Register
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Cache:
         """UID to what is held for pods whose binding the cluster has not shown yet; a live view."""
         return self._pods.assumed
 
-    def known(self, kind: str) -> Mapping[str, str]:
+    def known(self, kind: str) -> KnownKeys:
         """UID to key of every object seen and not removed, also of those left out as invalid; a live view."""
         return self._registers[kind].known
 
