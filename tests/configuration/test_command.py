@@ -12,10 +12,11 @@ from berth import __version__
 from berth.configuration import Options, as_mapping, read
 from berth.configuration.introduction import introduce
 from berth.serving.logs import JsonFormatter
+from control_plane.berth_process import SOURCE_ROOT
 from support.commands import exit_code, forget_settings
 
 Captured = pytest.CaptureFixture[str]
-OPERATOR = Path(__file__).parents[2] / "operator"
+OPERATOR = SOURCE_ROOT
 
 
 @pytest.fixture(autouse=True)

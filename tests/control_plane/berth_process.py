@@ -15,9 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import berth
 from control_plane.process import Process, ProgramFailed, free_port, http_get
 
-SOURCE_ROOT = Path(__file__).resolve().parents[2] / "operator"
+SOURCE_ROOT = Path(berth.__file__).resolve().parents[1]  # of the package under test, which may be a copy
 READY_SECONDS = 120.0
 STOP_SECONDS = 40.0
 WITHOUT_BULK_INTAKE = "--feature-gates=BulkIntake=false"

@@ -11,6 +11,7 @@ import pytest
 from berth.cli import make_parser
 from berth.cli.run import read_options
 from berth.runtime import Options
+from control_plane.berth_process import SOURCE_ROOT
 from edge.server import write_kubeconfig
 from support.commands import exit_code, forget_settings
 
@@ -96,7 +97,7 @@ def test_a_variable_that_makes_no_sense_is_named(
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own: `run` sets up logging and signals."""
-    source = Path(__file__).parents[2] / "operator"
+    source = SOURCE_ROOT
     command = [sys.executable, "-c", "import sys; from berth.cli import main; sys.exit(main())", "run", "--standalone"]
     environment = {"PYTHONPATH": str(source), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
     return subprocess.run(
@@ -169,7 +170,7 @@ def test_a_reader_who_has_seen_enough_is_no_traceback(tmp_path: Path) -> None:
     policies = tmp_path / "policies.yaml"
     policies.write_text("---\n{}\n" * 500)
     program = "import sys; from berth.cli import main; sys.exit(main())"
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "operator")}
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE_ROOT)}
     command = [sys.executable, "-c", program, "policy", "lint", str(policies)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment

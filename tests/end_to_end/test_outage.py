@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from control_plane.berth_process import BerthProcess, berth_environment
+from control_plane.berth_process import SOURCE_ROOT, BerthProcess, berth_environment
 from control_plane.client import NODES, PODS, Client
 from control_plane.embedded import EmbeddedPlane
 from control_plane.launcher import ControlPlane
@@ -26,7 +26,7 @@ from end_to_end.watching import (
 from support.builders import make_node, make_pod
 
 BOTH_INTAKES = True
-MAIN = Path(__file__).resolve().parents[2] / "operator" / "main.py"
+MAIN = SOURCE_ROOT / "main.py"
 OUTAGE_SECONDS = 120  # what is promised: longer than kopf's own patience, which is 54 s
 SHORT_OUTAGE_SECONDS = 3
 

@@ -16,14 +16,14 @@ from berth.sim.faults import Faults
 from berth.sim.resources import CRDS, NODES, PODS
 from berth.sim.server import SimServer
 from berth.sim.store import Store
-from control_plane.berth_process import berth_environment
+from control_plane.berth_process import SOURCE_ROOT, berth_environment
 from control_plane.process import Process
 from faults.world import CRD_FOLDER, RecordingStore, operating
 from support.builders import make_node, make_pod
 from support.patience import LIMIT_SECONDS
 
 ROOM = 40
-MAIN = Path(__file__).resolve().parents[2] / "operator" / "main.py"
+MAIN = SOURCE_ROOT / "main.py"
 
 
 async def test_after_a_restore_every_pod_is_bound_within_capacity_and_the_cache_equals_the_store(

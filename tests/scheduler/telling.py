@@ -15,8 +15,8 @@ class TellingCache(Cache):
     def observe(self, *given: Any) -> Any:
         return events_of(super().observe(*given))
 
-    def remove(self, *given: Any) -> Any:
-        return events_of(super().remove(*given))
+    def remove(self, *given: Any, **options: Any) -> Any:
+        return events_of(super().remove(*given, **options))
 
     def assume(self, *given: Any) -> Any:
         return events_of(super().assume(*given))

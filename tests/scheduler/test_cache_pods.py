@@ -71,6 +71,19 @@ def test_the_echo_of_a_bind_ends_the_assumption_and_is_no_news(cache: Cache) -> 
     assert used_millicores(cache, "a") == 1000
 
 
+def test_a_pod_that_we_have_bound_does_not_come_back_unbound_after_a_list_lacked_it(cache: Cache) -> None:
+    """It ran to its end before the watch showed its binding, and then the watch repeats what it had said at first."""
+    first = versioned(make_pod("web", cpu="1"), 7)
+    cache.observe("Pod", first)
+    cache.assume(cache.pending["pod-default-web"], "a")
+    cache.confirm("pod-default-web")
+    cache.remove("Pod", {"metadata": {"uid": "pod-default-web", "namespace": "default", "name": "web"}}, told=False)
+    cache.observe("Pod", dict(first))
+    assert not cache.pending
+    cache.observe("Pod", versioned(make_pod("web", cpu="1", node="a"), 8))  # the list was wrong
+    assert used_millicores(cache, "a") == 1000
+
+
 def test_an_acknowledged_bind_waits_for_its_echo(cache: Cache) -> None:
     assume(cache, "web", "a")
     cache.confirm("pod-default-web")

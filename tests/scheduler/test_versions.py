@@ -79,6 +79,28 @@ def test_what_a_list_lacked_is_believed_again_unless_it_is_older_than_it_was() -
     assert not register.is_news(register.identify(body("u", "8")))
 
 
+def test_what_a_list_lacked_comes_back_in_a_newer_version_only_where_we_have_written_to_it() -> None:
+    register = Register()
+    register.record(register.identify(body("u", "9")))
+    register.outdate("u")
+    register.record(register.identify(body("u", "9")))  # the same once more says nothing new
+    register.remove(register.identify(body("u")), told=False)
+    assert not register.is_news(register.identify(body("u", "9")))
+    assert register.is_news(register.identify(body("u", "10")))
+
+
+def test_what_was_shown_since_we_have_written_to_it_comes_back_as_it_was_shown() -> None:
+    register = Register()
+    register.record(register.identify(body("u", "9")))
+    register.outdate("u")
+    register.record(register.identify(body("u", "10")))
+    register.remove(register.identify(body("u")), told=False)
+    assert register.is_news(register.identify(body("u", "10")))
+    register.outdate("nobody")
+    register.remove(register.identify(body("nobody")), told=False)
+    assert register.is_news(register.identify(body("nobody", "1", "other")))
+
+
 def test_what_a_list_lacked_does_not_come_back_in_the_place_of_its_successor() -> None:
     register = Register()
     register.record(register.identify(body("u", "3")))

@@ -75,6 +75,8 @@ class Knowledge:
     names: dict[str, dict[str, str]] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
     assumed: dict[str, tuple[Pod, str]] = field(default_factory=dict)
+    bound: dict[str, int] = field(default_factory=dict)
+    """The version of the pod that was known when the API server said yes to our bind: it has a newer one."""
     nominations: dict[str, Nomination] = field(default_factory=dict)
     policies: dict[str, GoodPolicy] = field(default_factory=dict)
     plans: dict[str, VolumePlan] = field(default_factory=dict)
@@ -122,11 +124,18 @@ class Knowledge:
                 del self.policies[key]
         if told:
             self.removed[uid] = max(versions)
-        elif known is not None:  # it is no older than it was
-            self.removed[uid] = max(int(known["metadata"]["resourceVersion"]) - 1, self.removed.get(uid, 0))
+        elif known is not None:  # it is no older than it was, and newer if we have bound it since
+            oldest = int(known["metadata"]["resourceVersion"])
+            oldest += self.bound.get(uid) == oldest
+            self.removed[uid] = max(oldest - 1, self.removed.get(uid, 0))
         if kind == "Pod":
             self.assumed.pop(uid, None)
             self.nominations.pop(uid, None)
+
+    def confirm(self, uid: str) -> None:
+        """The API server has said yes to our bind."""
+        if (body := self.pod(uid)) is not None:
+            self.bound[uid] = int(body["metadata"]["resourceVersion"])
 
     def nominated_to(self, pod: Pod) -> str:
         """The node that the pod waits for: what we decided, until a version shows that knows of it."""

@@ -288,6 +288,7 @@ class Overseer:
 
     def _before_confirm(self, uid: str) -> None:
         self._acknowledged.add(uid)
+        self.knowledge.confirm(uid)
         self._owed[uid] = self._now()
 
     # --- volumes -----------------------------------------------------------------------------------------------------

@@ -171,6 +171,7 @@ class Cache:
 
     def confirm(self, uid: str) -> None:
         """The API server has answered the bind with success; the echo is still to come."""
+        self._registers["Pod"].outdate(uid)
         self._pods.confirm(uid)
 
     def forget(self, uid: str) -> Changes:

@@ -13,7 +13,8 @@ Rules, with v the resourceVersion, an integer that grows over all objects of a k
    reuses a UID, so anything else is a late report. The memory of the deleted is bounded.
 4. A UID that was removed because a list lacked it (`remove` with `told=False`) comes back with the v in which it was
    last known, or a greater one: such a list may have been wrong, and then the object is no older than it was. If that
-   was a late report after all, the next comparison removes the object again.
+   was a late report after all, the next comparison removes the object again. Where we have written to the object
+   since (`outdate`), only a greater v brings it back: in the last known one it is certainly not any more.
 5. Where a v is missing or no integer of 64 bits nothing can be compared: rules 1 to 3 let the report through.
 
 A store that was restored from a backup counts from a smaller v again, and objects that were deleted are there again.
@@ -74,6 +75,7 @@ class Register:
         self._uids: dict[str, str] = {}
         self._removed: OrderedDict[str, int | None] = OrderedDict()
         self._unsure: set[str] = set()
+        self._outdated: set[str] = set()
         self._last: tuple[Mapping[str, Any], Identity] | None = None  # what was identified last, for the next question
         self.newest = 0
         """The greatest version that was ever reported of the kind."""
@@ -135,8 +137,14 @@ class Register:
         """The store has gone back in time: no version that was reported means anything any more."""
         self._by_uid = {uid: Identity(uid, each.key, None) for uid, each in self._by_uid.items()}
         self._unsure = set(self._by_uid)
+        self._outdated.clear()
         self._removed.clear()
         self.newest = 0
+
+    def outdate(self, uid: str) -> None:
+        """The API server has a newer version of the object than the one that is known: it has taken a write of ours."""
+        if uid in self._by_uid:
+            self._outdated.add(uid)
 
     def is_news(self, identity: Identity) -> bool:
         """Whether the report should be believed (rules 1 to 3)."""
@@ -157,6 +165,8 @@ class Register:
         if replaced is not None:
             self.remove(Identity(replaced, identity.key, identity.version))
         self._unsure.discard(identity.uid)
+        if identity.uid in self._outdated and self._by_uid[identity.uid].version != identity.version:
+            self._outdated.discard(identity.uid)
         self._by_uid[identity.uid] = identity
         self.newest = max(self.newest, identity.version or 0)
         self._uids[identity.key] = identity.uid
@@ -172,7 +182,9 @@ class Register:
         if told:
             self._bury(identity.uid, identity.version, known.version if known else None)
         elif known is not None and known.version is not None:
-            self._bury(known.uid, known.version - 1)  # the object itself is never older than it was
+            # The object itself is never older than it was, and newer where we have written to it.
+            self._bury(known.uid, known.version if known.uid in self._outdated else known.version - 1)
+        self._outdated.discard(identity.uid)
         if known is None:
             return False
         if self._uids.get(known.key) == known.uid:
