@@ -50,6 +50,17 @@ def test_initial_events_end_with_a_bookmark(world: World) -> None:
     assert bookmark["metadata"]["resourceVersion"] == str(world.store.revision)
 
 
+def test_a_watch_from_a_version_in_the_future_gets_no_bookmark_before_it(world: World) -> None:
+    watch = world.store.watch(PODS, resource_version=str(world.store.revision + 1), bookmarks=True)
+    watch.bookmark()
+    assert watch.take_ready() == []
+    world.add_node("n")
+    watch.bookmark()
+    [(kind, bookmark)] = watch.take_ready()
+    assert kind == "BOOKMARK"
+    assert bookmark["metadata"]["resourceVersion"] == str(world.store.revision)
+
+
 def test_a_bookmark_comes_behind_what_it_stands_for(world: World) -> None:
     watch = world.store.watch(PODS, resource_version=str(world.store.revision), bookmarks=True)
     world.add_pod("a")

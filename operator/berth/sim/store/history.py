@@ -210,10 +210,15 @@ class Watch:
         return ready
 
     def bookmark(self, *, ends_initial_events: bool = False) -> None:
-        """Queue a BOOKMARK with the current version behind what is waiting; nothing if none were asked for."""
+        """Queue a BOOKMARK with the current version behind what is waiting; nothing if none were asked for.
+
+        Nor if the watch began at a version that the store has not come to: it hears nothing before that.
+        """
         if self._bookmark is None or self._closed:
             return
         body = self._bookmark()
+        if int(body["metadata"]["resourceVersion"]) < self._after_revision:
+            return
         if ends_initial_events:
             body["metadata"]["annotations"] = {INITIAL_EVENTS_END: "true"}
         self._put("BOOKMARK", body)
