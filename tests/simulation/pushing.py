@@ -185,6 +185,8 @@ class Pushing:
         if not push.is_done or any(victim.uid in there for victim in push.victims):
             return
         item = push.item
+        if not self._waits_for(item.uid, push.node):
+            return  # it was tried again meanwhile, and is parked for what was found then
         part = self._scheduler._queue.part_of(item.uid)
         if part is not None and part.value == "unschedulable":
             said = f"{item.pod.key} is parked, and nobody is left whom it pushes out of {push.node}"
