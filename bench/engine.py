@@ -58,9 +58,9 @@ from bench.worlds import (
 )
 from berth.engine.pipeline import Pipeline, Placement, diagnose
 from berth.engine.plugin import Query
-from berth.engine.preemption import Preemption
-from berth.engine.state import State
-from berth.engine.victims import Nomination
+from berth.engine.preemption.preemption import Preemption
+from berth.engine.preemption.victims import Nomination
+from berth.engine.state.state import State
 from berth.model import Pod, parse_pod
 from berth.policy import BUILT_IN, compile_policy
 

@@ -35,7 +35,7 @@ from bench.terminal import say
 from bench.worlds import HOSTNAME, RACK, ZONE, World, roomy
 from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.plugin import Plugin, Query
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.model import Pod
 from berth.policy import BUILT_IN, compile_policy
 from berth.policy.expressions import make_predicate, make_priority

@@ -32,7 +32,7 @@ from typing import Any
 from bench.terminal import positive, say
 from bench.worlds import Body, empty, pod_body
 from berth.engine.pipeline import Placement
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.model import Pod, parse_pod
 from berth.policy import BUILT_IN, compile_policy
 from support.builders import REVISION, revision_rules

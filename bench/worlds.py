@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.model import Node, Pod, WorkloadOwner, parse_node, parse_pod, parse_replica_set
 
 Body = dict[str, Any]

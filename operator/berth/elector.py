@@ -39,7 +39,7 @@ import kopf
 
 from berth.cluster import peering
 from berth.cluster.credentials import Credentials
-from berth.cluster.lead import Lead
+from berth.cluster.leader import Lead
 from berth.cluster.leadership import OUTSIDE
 from berth.handlers import LOGIN_PAUSE_SECONDS, Login, NoDiffBase, NoProgress
 

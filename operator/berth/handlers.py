@@ -7,7 +7,7 @@ give up:
 - storages that store nothing, and a finalizer of its own: kopf takes *its* finalizer off objects that need none, and
   by default that is every kopf operator's finalizer;
 - requests are retried for ever, so an API server that is away for minutes ends nothing;
-- answers that nest deeper than Python can read are cut (`berth.cluster.shallow`), as one of them would end it all;
+- answers that nest deeper than Python can read are cut (`berth.cluster.deep_json`), as one of them would end it all;
 - CRDs stay observed (`scanning`), so that SchedulingPolicies work whether their CRD is there first or Berth is.
 
 Some things still end kopf's operator: a watch that reports an error other than 410, and a kind whose CRD is deleted
@@ -35,7 +35,7 @@ from yarl import URL
 from berth.cluster import peering
 from berth.cluster.bulk import BulkIntake
 from berth.cluster.credentials import Credentials
-from berth.cluster.shallow import ShallowResponse
+from berth.cluster.deep_json import ShallowResponse
 from berth.cluster.transport import find_proxy
 from berth.configuration.introduction import introduce
 from berth.runtime import POD_FIELDS, Runtime

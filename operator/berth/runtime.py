@@ -14,7 +14,7 @@ It also keeps house: it notices that the API server is away and says so now and 
 is back, and has pods counted when the echo of a bind is missing. `dump` has what is known written to the log. An error
 that ends the scheduling loop is kept in `failure`, for whoever runs the process to end it.
 
-Two answers of the API server end what is usual (`cluster/identity.py`, `cluster/census.py`):
+Two answers of the API server end what is usual (`cluster/identity.py`, `cluster/cache_sync.py`):
 
     another cluster answers      nothing is decided, written or removed any more, the replica is not ready (`refusal`)
     the store has gone back in   decisions stop, binds under way end, watching ends (`rewatch`), all versions are given
@@ -35,21 +35,21 @@ from berth.client import make_client
 from berth.cluster import peering
 from berth.cluster.api import Api
 from berth.cluster.bodies import ObjectBodies
-from berth.cluster.census import Census
+from berth.cluster.cache_sync import Census
 from berth.cluster.clock import RealClock
 from berth.cluster.credentials import Credentials, Source
 from berth.cluster.errors import ApiError, OtherCluster, Unreachable
+from berth.cluster.event_fanout import POLICY, View
 from berth.cluster.extenders import HttpExtenders
 from berth.cluster.identity import SYSTEM, ClusterIdentity
-from berth.cluster.lead import Lead
+from berth.cluster.leader import Lead
 from berth.cluster.leadership import Leadership, Terms
 from berth.cluster.listing import ListInProgress, Resource
 from berth.cluster.neighbours import Neighbours, make_identity
-from berth.cluster.outage import Outage
+from berth.cluster.outage_log import Outage
 from berth.cluster.port import KubernetesCluster
 from berth.cluster.reviews import KubernetesReviews
 from berth.cluster.statuses import PolicyStatuses
-from berth.cluster.view import POLICY, View
 from berth.collector import Collector
 from berth.configuration import Options, as_mapping
 from berth.configuration.gates import (
@@ -69,15 +69,15 @@ from berth.model import KINDS, object_key
 from berth.policy import Policy, PolicyStore
 from berth.policy.features import Features
 from berth.scheduler import dump
-from berth.scheduler.cache import Cache
-from berth.scheduler.extender_protocol import needs_of
-from berth.scheduler.extending import Extending
-from berth.scheduler.faults import Faults
+from berth.scheduler.cache.cache import Cache
+from berth.scheduler.cache.versions import version_number
+from berth.scheduler.error_log import Faults
+from berth.scheduler.extenders.extender_calls import Extending
+from berth.scheduler.extenders.extender_protocol import needs_of
 from berth.scheduler.measures import Names
 from berth.scheduler.ports import Attempts, Clock
-from berth.scheduler.queue import Queue
+from berth.scheduler.queue.queue import Queue
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.versions import version_number
 from berth.scheduler.waiting import wait_for_signal
 from berth.serving.configz import configuration
 from berth.serving.health import Alarm, Check, Finding, Readiness

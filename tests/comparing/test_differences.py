@@ -9,11 +9,11 @@ from berth.comparing.differences import change_between
 from berth.comparing.outcomes import outcomes
 from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import Plugin, PluginFailed, Query
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.engine.verdict import PreFilter
 from berth.model import parse_pod
 from berth.policy import ActivePolicy, load_policy
-from berth.scheduler.cache import Cache
+from berth.scheduler.cache.cache import Cache
 from policy.builders import make_policy
 from support.builders import make_node, make_pod
 

@@ -8,7 +8,7 @@ import pytest
 
 from berth.configuration.gates import DEFAULTS, GATES
 from berth.runtime import Options, Runtime
-from berth.scheduler.queue import Part
+from berth.scheduler.queue.queue import Part
 from edge.server import Answer, Server, listed, serving, until, write_kubeconfig
 from engine.packages import Site
 from engine.storage import make_claim, make_class, pod_with

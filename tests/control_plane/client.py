@@ -20,7 +20,7 @@ from typing import Any, Self
 import aiohttp
 import orjson
 
-from berth.cluster.shallow import decode
+from berth.cluster.deep_json import decode
 from control_plane.process import unverified_tls
 
 Object = dict[str, Any]

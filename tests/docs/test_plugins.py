@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from berth.engine import testing
+from berth.engine.binding_points import Staged
+from berth.engine.custom_plugins.sandbox import problem_of
 from berth.engine.events import Event
-from berth.engine.guard import problem_of
 from berth.engine.per_node import NodeView, PerNode, Reads
 from berth.engine.plugin import Plugin
-from berth.engine.stages import Staged
 from berth.engine.verdict import Code
 from berth.policy.entries import ENTRY_FIELDS
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from berth.cluster import bulk
 from berth.cluster.bulk import BulkIntake, Change, ListReader, _BulkLines
+from berth.cluster.deep_json import LEVELS, _ShallowLines
 from berth.cluster.listing import ListInProgress
-from berth.cluster.shallow import LEVELS, _ShallowLines
 from berth.runtime import RESOURCES
 from edge.server import Answer, Server, listed
 from edge.test_shallow import depth_of, nested

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from berth.cluster.api import Api
-from berth.cluster.census import Census
+from berth.cluster.cache_sync import Census
 from berth.cluster.errors import Malformed, OtherCluster, Unreachable
 from berth.cluster.identity import ClusterIdentity
 from berth.cluster.listing import Resource, list_metadata
-from berth.scheduler.faults import Faults
-from berth.scheduler.versions import Register
+from berth.scheduler.cache.versions import Register
+from berth.scheduler.error_log import Faults
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Cut, Seen, Server, discovered, listed, refusal, until
 

@@ -9,7 +9,7 @@ from berth.cluster.api import Api
 from berth.cluster.conditions import Conditions
 from berth.cluster.gate import WriteGate
 from berth.model import Pod, parse_pod
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Cut, Reaction, Seen, Server, refusal, until
 from support.builders import make_pod

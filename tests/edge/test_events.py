@@ -11,7 +11,7 @@ from berth.cluster.event_bodies import Record, cut_note, event_name
 from berth.cluster.events import EventRecorder
 from berth.cluster.gate import EVENT, WriteGate
 from berth.model import parse_pod
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
 from berth.scheduler.ports import PodEvent
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Cut, Server, refusal, until

@@ -14,7 +14,7 @@ import pytest
 from berth.cluster.extenders import HttpExtenders
 from berth.policy.addresses import EVERYWHERE, ExtenderAddresses
 from berth.policy.records import Extender
-from berth.scheduler.extender_protocol import ExtenderFailed
+from berth.scheduler.extenders.extender_protocol import ExtenderFailed
 from edge.server import Answer, Server, serving
 
 PATH = "/filter"

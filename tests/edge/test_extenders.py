@@ -20,7 +20,7 @@ from berth.cluster import extenders
 from berth.cluster.extenders import HttpExtenders
 from berth.policy.addresses import EVERYWHERE
 from berth.policy.records import Extender, Tls
-from berth.scheduler.extender_protocol import ExtenderFailed
+from berth.scheduler.extenders.extender_protocol import ExtenderFailed
 from edge.server import Answer, Cut, Server, Silence, serving
 
 NAME = "extender.example"

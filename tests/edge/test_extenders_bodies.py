@@ -14,8 +14,8 @@ from berth.cluster.clock import RealClock
 from berth.cluster.port import KubernetesCluster
 from berth.model import Node, Pod, parse_node, parse_pod
 from berth.policy.records import Extender, Mode, Policy
-from berth.scheduler.extender_protocol import needs_of
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
+from berth.scheduler.extenders.extender_protocol import needs_of
 from berth.scheduler.ports import Unavailable
 from edge.server import Answer, Seen, Server, listed, refusal
 from support.builders import make_node, make_pod

@@ -21,7 +21,7 @@ from berth.cluster.port import KubernetesCluster
 from berth.cluster.volumes import VolumeWriter
 from berth.configuration import Options
 from berth.model import Pod, parse_claim, parse_pod
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
 from berth.scheduler.ports import NotEvicted, NotLeading, NotWritten
 from edge.manual_clock import ManualClock
 from edge.server import TRANSPORTS, Answer, Server, Silence, refusal, write_kubeconfig

@@ -13,7 +13,7 @@ from berth.cluster.clock import RealClock
 from berth.cluster.gate import BIND, CONDITION, EVENT, RANKS, STEP_SECONDS, URGENT, Rank, WriteGate
 from berth.cluster.port import KubernetesCluster
 from berth.model import Pod, parse_pod
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
 from berth.scheduler.ports import PodEvent
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Seen, Server, until

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cluster.census import REGULAR_SECONDS
+from berth.cluster.cache_sync import REGULAR_SECONDS
 from berth.configuration import Options
 from berth.policy.limits import PROTECTED_NAMESPACES, RESERVED_NAMES
 

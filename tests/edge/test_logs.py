@@ -12,8 +12,8 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from berth.model import parse_pod
-from berth.scheduler.about import about
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
+from berth.scheduler.log_fields import about
 from berth.serving import logs
 from berth.serving.logs import JsonFormatter, Repeats, TextFormatter
 from support.builders import make_pod

@@ -16,8 +16,8 @@ from berth.policy import BUILT_IN, compile_policy
 from berth.policy.compile import ActivePolicy
 from berth.policy.usage import NO_COUNTS
 from berth.runtime import MOST_POLICIES, Options, Runtime
-from berth.scheduler.causes import cause_of
 from berth.scheduler.measures import MOST_PROFILES
+from berth.scheduler.queue.queue_reasons import cause_of
 from berth.serving.metric_table import MOST_PLUGINS, RESULTS, TABLE
 from berth.serving.metrics import render
 from edge.manual_clock import ManualClock

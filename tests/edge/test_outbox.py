@@ -9,7 +9,7 @@ from berth.cluster import outbox as outbox_module
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.gate import BIND, WriteGate
 from berth.cluster.outbox import Outbox
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
 from berth.scheduler.ports import NotLeading
 from edge.manual_clock import ManualClock
 from edge.server import until

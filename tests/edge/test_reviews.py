@@ -7,7 +7,7 @@ import pytest
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.reviews import KubernetesReviews
-from berth.scheduler.access import ReviewFailed, User
+from berth.scheduler.access_review import ReviewFailed, User
 from edge.server import Answer, Cut, Server, Silence, refusal
 
 TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"

@@ -84,7 +84,7 @@ async def test_an_error_that_nobody_expects_does_not_end_the_housekeeping(
     keeping.cancel()
     await asyncio.gather(keeping, return_exceptions=True)
     assert runtime.statistics()["faults"] == {"keeping house": 1}
-    assert [record.message for record in caplog.records if record.name == "berth.cluster.outage"] == [
+    assert [record.message for record in caplog.records if record.name == "berth.cluster.outage_log"] == [
         "The API server is away; going on when it is back: away",
         "The API server is back after 10 s",
     ]

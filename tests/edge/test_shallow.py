@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.cluster import shallow
+from berth.cluster import deep_json as shallow
 from berth.cluster.api import Api
-from berth.cluster.shallow import LEVELS, ShallowResponse, cut, decode, is_deep
+from berth.cluster.deep_json import LEVELS, ShallowResponse, cut, decode, is_deep
 from edge.server import Answer, Server
 
 DEEP = 5000

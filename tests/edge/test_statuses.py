@@ -4,7 +4,7 @@ from berth.cluster.api import Api
 from berth.cluster.clock import RealClock
 from berth.cluster.gate import WriteGate
 from berth.cluster.statuses import PolicyStatuses
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Cut, Server, Silence, until
 

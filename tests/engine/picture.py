@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from berth.engine.counts import PodMatch
-from berth.engine.state import State
+from berth.engine.state.pod_counts import PodMatch
+from berth.engine.state.state import State
 from berth.model import Pod
 
 Question = tuple[tuple[PodMatch, ...], bool, bool]  # as `PodCounts.of` is asked

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.engine.allocation import cut_quotient
 from berth.engine.plugin import Query
+from berth.engine.plugins.common.allocation import cut_quotient
 from berth.engine.registry import make_plugin
-from berth.engine.table import EXACT
+from berth.engine.state.node_table import EXACT
 from berth.model import parse_pod
 from engine.worlds import state_of
 from support.builders import make_node, make_pod

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.engine.amounts import MOST, difference, hundredths, sums, total
 from berth.engine.pipeline import Placement
 from berth.engine.plugin import Query
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
-from berth.engine.preemption import NoNomination, Preemption
-from berth.engine.table import MEMORY
+from berth.engine.preemption.preemption import NoNomination, Preemption
+from berth.engine.state.amounts import MOST, difference, hundredths, sums, total
+from berth.engine.state.node_table import MEMORY
 from berth.judge.verdicts import verdict_on
 from berth.model import parse_node, parse_pod
 from berth.policy import import_configuration, load_policy

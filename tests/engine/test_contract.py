@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.engine.events import Event
-from berth.engine.marks import LABEL, NODE
 from berth.engine.pipeline import Pipeline, Placement, TieBreak, row_numbers
 from berth.engine.plugin import Query
+from berth.engine.queueing.marks import LABEL, NODE
 from berth.engine.registry import PLUGINS
-from berth.engine.table import NodeTable
+from berth.engine.state.node_table import NodeTable
 from berth.engine.testing import add_stranger, fill
 from berth.engine.verdict import SKIP, Code
 from engine.worlds import World, make, scores_by_name, state_of, verdicts_by_name, worlds

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.engine.counts import KEPT_QUESTIONS, PodMatch
-from berth.engine.state import State
+from berth.engine.state.pod_counts import KEPT_QUESTIONS, PodMatch
+from berth.engine.state.state import State
 from berth.model import LabelSelector, Requirement, Role, parse
 from support.builders import make_node, make_object, make_pod
 

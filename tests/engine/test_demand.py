@@ -5,13 +5,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.engine.demand import PREEMPTS_NOBODY, Demand
 from berth.engine.events import Change, Event
-from berth.engine.hints import fits_there
 from berth.engine.plugin import Query
+from berth.engine.plugins.common.hints import fits_there
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
-from berth.engine.resources import FIRST_RESOURCES, MOST_RESOURCES
-from berth.engine.state import State
+from berth.engine.queueing.demand import PREEMPTS_NOBODY, Demand
+from berth.engine.state.resources import FIRST_RESOURCES, MOST_RESOURCES
+from berth.engine.state.state import State
 from berth.model import Pod, parse_node, parse_pod
 from support.builders import make_node, make_pod
 

@@ -1,6 +1,6 @@
 """Domains: the nodes by the value of a label, as they are now."""
 
-from berth.engine.table import NodeTable
+from berth.engine.state.node_table import NodeTable
 from berth.model import parse_node, parse_pod
 from support.builders import make_node, make_pod
 

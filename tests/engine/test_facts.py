@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.engine.table import NodeTable
+from berth.engine.state.node_table import NodeTable
 from berth.model import Node, parse_node
 from support.builders import make_node
 

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from berth.engine.pipeline import Placement
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.model import parse, parse_node, parse_pod
 from berth.policy import BUILT_IN, compile_policy
 from support.builders import make_node, make_object, make_pod

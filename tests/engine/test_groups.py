@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from berth.engine.groups import MOST_GROUPS, MOST_INHABITED, Axis, Groups
-from berth.engine.panel import Panel
+from berth.engine.answer_cache.cache import Panel
+from berth.engine.answer_cache.equivalence import MOST_GROUPS, MOST_INHABITED, Axis, Groups
 from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.plugin import Query
 from berth.engine.registry import make_plugin
-from berth.engine.table import NodeTable
+from berth.engine.state.node_table import NodeTable
 from berth.engine.verdict import Int64Column, row_numbers
 from berth.model import parse, parse_pod
 from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES

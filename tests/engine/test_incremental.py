@@ -21,14 +21,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from berth.engine.counts import PodMatch
 from berth.engine.pipeline import Pipeline, Placement
-from berth.engine.preemption import Preemption
-from berth.engine.state import State
+from berth.engine.preemption.preemption import Preemption
+from berth.engine.state.pod_counts import PodMatch
+from berth.engine.state.state import State
 from berth.judge.verdicts import verdict_on
 from berth.model import LabelSelector, Pod, Requirement, object_key, parse_pod
 from berth.policy import import_configuration, load_policy
-from berth.scheduler.cache import Cache
+from berth.scheduler.cache.cache import Cache
 from conformance.agreement import differences
 from conformance.oracle.generator import current_cases
 from engine.picture import picture

@@ -281,7 +281,7 @@ def test_normalisation_is_over_the_nodes_that_are_left():
 
 
 def test_terms_by_more_keys_than_the_table_keeps_columns_of_are_scored_like_others(monkeypatch):
-    monkeypatch.setattr("berth.engine.columns.KEPT_COLUMNS", 1)
+    monkeypatch.setattr("berth.engine.state.columns.KEPT_COLUMNS", 1)
     web = app("web", affinity=near(prefer=[(1, term("db")), (2, term("db", "host")), (4, term("cache"))]))
     state = state_of(NODES)
     state.table.label("zone")

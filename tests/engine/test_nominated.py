@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.engine import pipeline as pipeline_module
-from berth.engine.counts import PodMatch
 from berth.engine.per_node import PerNode, Reads
 from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import Plugin, PluginFailed, Query
-from berth.engine.preemption import NoNomination, Preemption
+from berth.engine.preemption.preemption import NoNomination, Preemption
 from berth.engine.registry import make_plugin
-from berth.engine.state import State
-from berth.engine.table import PODS
+from berth.engine.state.node_table import PODS
+from berth.engine.state.pod_counts import PodMatch
+from berth.engine.state.state import State
 from berth.engine.testing import check_contract, make
 from berth.engine.verdict import Code, refuse_where, row_numbers
 from berth.judge.verdicts import verdict_on
@@ -24,7 +24,7 @@ from berth.policy import import_configuration, load_policy
 from berth.policy.defaults import DEFAULT_PREDICATES
 from berth.policy.expressions.plugins import make_predicate
 from berth.policy.records import Predicate
-from berth.scheduler.cache import Cache
+from berth.scheduler.cache.cache import Cache
 from conformance.agreement import differences
 from conformance.oracle.generator import nominated_cases
 from engine.storage import make_claim

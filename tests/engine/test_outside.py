@@ -3,7 +3,7 @@
 from collections import Counter
 from random import Random
 
-from berth.engine.outside import LEFT_OUT, Outside, Refusal
+from berth.engine.extender_result import LEFT_OUT, Outside, Refusal
 from berth.engine.pipeline import Diagnosis, Pipeline, Placement, TieBreak
 from berth.engine.registry import make_plugin
 from berth.engine.verdict import Code

@@ -7,18 +7,18 @@ from random import Random
 import numpy as np
 import pytest
 
+from berth.engine.answer_cache.equivalence import Axis
+from berth.engine.custom_plugins.sandbox import guarded, problem_of
 from berth.engine.events import ANY, Event
-from berth.engine.groups import Axis
-from berth.engine.guard import guarded, problem_of
 from berth.engine.per_node import PerNode
 from berth.engine.pipeline import Diagnosis, Pipeline, Placement, TieBreak
 from berth.engine.plugin import BadArgument, Plugin, PluginFailed, Query, refuse_unknown
 from berth.engine.plugins.taint_toleration import TaintToleration
-from berth.engine.preemption import Preemption
+from berth.engine.preemption.preemption import Preemption
+from berth.engine.preemption.victims import Nomination
 from berth.engine.registry import OWN_PLUGINS, PLUGINS, UnknownPlugin, UnusablePlugin, make_plugin
 from berth.engine.testing import cluster, make
 from berth.engine.verdict import Code, PreFilter, Verdicts, refuse_where, row_count
-from berth.engine.victims import Nomination
 from berth.model import parse_pod
 from berth.policy import PolicyError, PolicyStore, load_policy
 from engine.packages import Site
@@ -173,7 +173,7 @@ def test_a_package_that_was_mended_is_imported_after_all(site):
 def test_a_name_of_our_own_is_never_somebody_elses_and_a_warning_says_so_once(site, caplog, name):
     site.write("hostile", "raise SystemExit")
     site.offer("hostile", "6.6", {name: f"hostile:{name}"})
-    with caplog.at_level(logging.WARNING, logger="berth.engine.installed"):
+    with caplog.at_level(logging.WARNING, logger="berth.engine.custom_plugins.entry_points"):
         assert PLUGINS.get(name) is OWN_PLUGINS.get(name)
         assert (name in PLUGINS) == (name in OWN_PLUGINS)
         list(PLUGINS)

@@ -243,8 +243,8 @@ SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedu
 )
 def test_answers_by_domain_are_asked_for_anew_when_domains_get_other_numbers(plugin, spec, asked, monkeypatch):
     """They do when so many other labels are asked about that the domains' own is forgotten."""
-    monkeypatch.setattr("berth.engine.columns.KEPT_COLUMNS", 1)
-    monkeypatch.setattr("berth.engine.domains.KEPT_KEYS", 0)
+    monkeypatch.setattr("berth.engine.state.columns.KEPT_COLUMNS", 1)
+    monkeypatch.setattr("berth.engine.state.domains.KEPT_KEYS", 0)
     state = state_of([make_node(name, labels={"zone": zone}) for name, zone in zip("abcd", "xyxy", strict=True)])
     state.table.label("zone")
     for name, zone in zip("abcd", "yxyx", strict=True):

@@ -9,11 +9,11 @@ from berth.engine.events import ANY
 from berth.engine.per_node import PerNode, Reads
 from berth.engine.pipeline import Diagnosis, Pipeline, Placement, TieBreak
 from berth.engine.plugin import PluginFailed, Query
-from berth.engine.preemption import Preemption
+from berth.engine.preemption.preemption import Preemption
+from berth.engine.preemption.victims import Nomination
 from berth.engine.registry import make_plugin
 from berth.engine.testing import check_contract, cluster, make, scores, verdicts
 from berth.engine.verdict import Code
-from berth.engine.victims import Nomination
 from berth.model import parse_node, parse_pod
 from support.builders import make_node, make_pod
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.engine.budgets import Budgets
 from berth.engine.pipeline import Pipeline, diagnose
 from berth.engine.plugin import BadArgument, Plugin, Query
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
-from berth.engine.preemption import NoNomination, Preemption, cheapest
+from berth.engine.preemption.preemption import NoNomination, Preemption, cheapest
+from berth.engine.preemption.victims import Candidates, Nomination
 from berth.engine.registry import make_plugin
+from berth.engine.state.budgets import Budgets
 from berth.engine.verdict import Code, refuse_where
-from berth.engine.victims import Candidates, Nomination
 from berth.model import parse_pod
 from berth.policy.defaults import DEFAULT_PREDICATES
 from engine.worlds import state_of

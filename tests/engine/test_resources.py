@@ -12,17 +12,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from berth.engine import resources
 from berth.engine.pipeline import Diagnosis, Pipeline, Placement, TieBreak
 from berth.engine.plugin import Query
 from berth.engine.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
-from berth.engine.preemption import Preemption
-from berth.engine.resources import FIRST_RESOURCES, MOST_RESOURCES
-from berth.engine.state import State
-from berth.engine.table import EXACT, MOST, NOWHERE, NodeTable
+from berth.engine.preemption.preemption import Preemption
+from berth.engine.preemption.victims import Nomination
+from berth.engine.state.node_table import EXACT, MOST, NOWHERE, NodeTable
+from berth.engine.state.resources import FIRST_RESOURCES, MOST_RESOURCES
+from berth.engine.state.state import State, resources
 from berth.engine.verdict import Code
-from berth.engine.victims import Nomination
 from berth.model import parse_node, parse_pod
 from support.builders import make_node, make_pod
 

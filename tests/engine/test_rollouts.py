@@ -7,9 +7,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from berth.engine.counts import KEPT_QUESTIONS
 from berth.engine.pipeline import Placement
-from berth.engine.state import State
+from berth.engine.state.pod_counts import KEPT_QUESTIONS
+from berth.engine.state.state import State
 from berth.model import parse_node, parse_pod
 from berth.policy import BUILT_IN, compile_policy
 from support.builders import REVISION, make_node, make_pod, revision_rules

@@ -2,9 +2,9 @@
 
 import pytest
 
-from berth.engine.guard import guarded, problem_of
+from berth.engine.binding_points import Permit, Staged, takes_part
+from berth.engine.custom_plugins.sandbox import guarded, problem_of
 from berth.engine.per_node import PerNode
-from berth.engine.stages import Permit, Staged, takes_part
 from berth.engine.testing import check_contract, make
 from berth.model import parse_pod
 from berth.policy import PolicyError, load_policy
@@ -13,7 +13,7 @@ from policy.builders import make_policy
 from support.builders import make_pod
 
 PATIENT = """
-    from berth.engine.stages import Permit, Staged
+    from berth.engine.binding_points import Permit, Staged
 
     class Patient(Staged):
         def permit(self, pod, node_name):
@@ -103,7 +103,7 @@ def _now(self, pod, node_name):
     [
         (
             _class("Idle"),
-            "Idle has neither filters = True nor scores = True nor a method of berth.engine.stages.Staged",
+            "Idle has neither filters = True nor scores = True nor a method of berth.engine.binding_points.Staged",
         ),
         (_class("Late", permit=_later), r"Late.permit\(\) is a coroutine: only pre_bind\(\) and bind\(\) may wait"),
         (_class("Late", unreserve=_later), r"Late.unreserve\(\) is a coroutine"),

@@ -6,9 +6,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from berth.engine.groups import Axis, Groups
-from berth.engine.standings import NOT_FEASIBLE, Standings
-from berth.engine.table import NodeTable
+from berth.engine.answer_cache.equivalence import Axis, Groups
+from berth.engine.answer_cache.ranking import NOT_FEASIBLE, Standings
+from berth.engine.state.node_table import NodeTable
 from engine.worlds import state_of
 from support.builders import make_node
 

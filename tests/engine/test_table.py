@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from berth.engine.selection import match_term
-from berth.engine.table import MEMORY, PODS, NodeTable
+from berth.engine.state.node_selection import match_term
+from berth.engine.state.node_table import MEMORY, PODS, NodeTable
 from berth.model import NodeSelectorTerm, Requirement, parse_node, parse_pod
 from support.builders import make_node, make_pod
 

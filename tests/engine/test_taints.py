@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from berth.engine.taints import TaintSets
+from berth.engine.state.taints import TaintSets
 from berth.model import Taint, Toleration
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from berth.engine.state import State
-from berth.engine.term_sets import FEW_TERMS, Total
+from berth.engine.state.state import State
+from berth.engine.state.term_sets import FEW_TERMS, Total
 from berth.model import Role, parse, parse_node, parse_pod
 from berth.model.affinity import carried_terms
 from support.builders import make_node, make_object, make_pod

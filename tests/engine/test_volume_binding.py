@@ -5,8 +5,8 @@ import pytest
 from berth.engine.pipeline import Diagnosis, Pipeline, Placement
 from berth.engine.plugin import BadArgument, Query
 from berth.engine.registry import make_plugin
+from berth.engine.state.volume_reservations import SELECTED_NODE, VolumePlan
 from berth.engine.verdict import Code
-from berth.engine.volume_shelf import SELECTED_NODE, VolumePlan
 from berth.model import object_key, parse, parse_pod
 from engine.storage import (
     NODES,

@@ -5,8 +5,8 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.engine.state import State
-from berth.engine.volume_matching import match_claims
+from berth.engine.plugins.common.volume_matching import match_claims
+from berth.engine.state.state import State
 from berth.model import Pod, Volume, object_key, parse, parse_node, parse_pod
 from engine.storage import make_capacity, make_claim, make_class, make_csi_node, make_volume, pod_with
 from support.builders import make_node

@@ -10,7 +10,7 @@ import numpy as np
 from berth.engine.pipeline import row_numbers
 from berth.engine.plugin import Plugin, Query
 from berth.engine.registry import PLUGINS, make_plugin
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.engine.verdict import Code
 from berth.model import Pod, object_key, parse, parse_pod
 from conformance.cases import some_of_each_theme

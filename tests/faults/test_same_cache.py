@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from berth.model import KINDS
-from berth.scheduler.cache import Cache
+from berth.scheduler.cache.cache import Cache
 from berth.sim.errors import StatusError
 from berth.sim.faults import Faults
 from berth.sim.resources import NODES, PODS

@@ -21,7 +21,7 @@ from berth.configuration.gates import BULK_INTAKE, DEFAULTS
 from berth.handlers import watch
 from berth.model import KINDS, parse_node, parse_pod
 from berth.runtime import Options, Runtime
-from berth.scheduler.cache import Cache
+from berth.scheduler.cache.cache import Cache
 from berth.sim.faults import Faults
 from berth.sim.resources import BUILT_IN, CRDS, NODES, PODS, Resource
 from berth.sim.server import SimServer

@@ -30,13 +30,13 @@ def test_a_sample_is_drawn_by_its_seed() -> None:
 
 
 def test_a_mutation_is_caught_by_its_tests_and_one_that_changes_nothing_survives() -> None:
-    planted = next(mutation for mutation in MUTATIONS if mutation.file == "scheduler/change_log.py")
+    planted = next(mutation for mutation in MUTATIONS if mutation.file == "scheduler/queue/change_log.py")
     assert test(planted).problem == ""
     harmless = Mutation("harmless", planted.file, planted.before, planted.before, planted.tests)
     assert test(harmless).problem == "SURVIVED"
 
 
 def test_a_mutation_with_which_nothing_can_be_imported_proves_nothing() -> None:
-    planted = next(mutation for mutation in MUTATIONS if mutation.file == "scheduler/change_log.py")
+    planted = next(mutation for mutation in MUTATIONS if mutation.file == "scheduler/queue/change_log.py")
     broken = Mutation("broken", planted.file, "from typing import Final", "from typing import Nothing", planted.tests)
     assert "could not run" in test(broken).problem

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.model import parse_node, parse_pod
 from berth.policy import BUILT_IN, PolicyError, Predicate, Priority, compile_policy, load_policy, parse_policy
 from policy.builders import make_policy

@@ -11,7 +11,7 @@ import pytest
 from berth.engine.events import ANY
 from berth.engine.pipeline import Diagnosis, Pipeline, TieBreak
 from berth.engine.plugin import BadArgument, Plugin, Query
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.engine.verdict import Code
 from berth.model import Pod, parse_node, parse_pod
 from berth.policy.expressions import evaluation as evaluation_module

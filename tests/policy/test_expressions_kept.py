@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.plugin import Plugin, Query
-from berth.engine.preemption import Preemption
+from berth.engine.preemption.preemption import Preemption
 from berth.engine.registry import make_plugin
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.model import Node, Pod, parse_node, parse_pod
 from berth.policy.expressions import make_predicate, make_priority
 from berth.policy.expressions.language import EvaluationFailed, Program

@@ -7,7 +7,7 @@ import pytest
 
 from berth.engine.pipeline import Diagnosis, TieBreak
 from berth.engine.plugins.volume_binding import VolumeBinding
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.model import parse_node, parse_pod
 from berth.policy import BUILT_IN, Policy, PolicyError, load_policy, parse_policy
 from berth.policy.records import BackoffSettings, Mode, PreemptionSettings

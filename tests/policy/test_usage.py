@@ -8,7 +8,7 @@ import pytest
 
 from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import Plugin, PluginFailed, Query
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.model import parse_node, parse_pod
 from berth.policy import BUILT_IN, ActivePolicy, PolicyStore
 from berth.policy.counting import describe_counts, parse_time, read_counts

@@ -17,8 +17,8 @@ from aiohttp import web
 from berth.cluster.extenders import HttpExtenders
 from berth.model import Node, Pod
 from berth.policy.addresses import EVERYWHERE
-from berth.scheduler.extending import Extending
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
+from berth.scheduler.extenders.extender_calls import Extending
 from berth.scheduler.ports import Attempts
 from scheduler.house import House
 from scheduler.memory_cluster import MemoryCluster

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from berth.engine.binding_points import Permit, Staged
 from berth.engine.per_node import NodeView, PerNode
 from berth.engine.plugin import refuse_unknown
-from berth.engine.stages import Permit, Staged
 from berth.model import Pod
 from engine.packages import Site
 

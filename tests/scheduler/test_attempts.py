@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from berth.engine.outside import Outside
+from berth.engine.extender_result import Outside
 from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.records import Policy
 from berth.scheduler import BindRefused, OutcomeUnknown
 from berth.scheduler.ports import Attempts, OutsideBind
-from berth.scheduler.queue import Part, QueuedPod
+from berth.scheduler.queue.queue import Part, QueuedPod
 from policy.builders import make_policy
 from scheduler.extender_service import extender_at, policy_with, running_extended, serving
 from scheduler.house import House, running

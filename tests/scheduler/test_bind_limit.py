@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.engine.stages import Permit
+from berth.engine.binding_points import Permit
 from berth.model import Pod
-from berth.scheduler.binding import OTHERS_LIMIT
-from berth.scheduler.places import Places
+from berth.scheduler.binding.binding import OTHERS_LIMIT
+from berth.scheduler.binding.places import Places
 from berth.scheduler.ports import Attempts, Declined
-from berth.scheduler.queue import Part
+from berth.scheduler.queue.queue import Part
 from engine.storage import make_claim, pod_with
 from policy.builders import make_policy
 from scheduler.house import House, running

@@ -1,7 +1,7 @@
 """The log of changes says what happened since a mark, or that it does not know."""
 
 from berth.engine.events import Change, Event
-from berth.scheduler.change_log import ChangeLog
+from berth.scheduler.queue.change_log import ChangeLog
 
 
 def changes(number: int) -> list[Change]:

@@ -1,8 +1,8 @@
 """Pods that are to leave count against their budgets for as long as the budgets do not show it."""
 
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.model import Pod, parse, parse_node, parse_pod
-from berth.scheduler.disruptions import MOST_SECONDS, Disruptions
+from berth.scheduler.preemption.disruptions import MOST_SECONDS, Disruptions
 from scheduler.virtual_clock import VirtualClock
 from support.builders import make_node, make_object, make_pod
 

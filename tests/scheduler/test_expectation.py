@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.scheduler.queue import Part
+from berth.scheduler.queue.queue import Part
 from engine.storage import make_claim, pod_with
 from scheduler.house import House, running
 from scheduler.memory_cluster import Fault, Hang, Refusal

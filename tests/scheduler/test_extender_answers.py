@@ -3,7 +3,7 @@
 import pytest
 
 from berth.policy.records import Extender
-from berth.scheduler.extender_protocol import (
+from berth.scheduler.extenders.extender_protocol import (
     OTHER_REASON,
     REASONS_MAX,
     SHOWN_MAX_LENGTH,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from berth.engine.outside import Outside, Refusal, verdicts_of
+from berth.engine.extender_result import Outside, Refusal, verdicts_of
 from berth.engine.verdict import Code
 from scheduler.extender_service import (
     Body,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from berth.policy.records import Extender
-from berth.scheduler.extender_protocol import ExtenderFailed
-from berth.scheduler.queue import PACE
+from berth.scheduler.extenders.extender_protocol import ExtenderFailed
+from berth.scheduler.queue.queue import PACE
 from scheduler.extender_service import Body, ExtendedHouse, policy_with, running_extended
 from scheduler.virtual_clock import VirtualClock
 from support.builders import make_node, make_pod

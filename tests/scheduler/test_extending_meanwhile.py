@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from berth.scheduler.queue import Part
+from berth.scheduler.queue.queue import Part
 from scheduler.extender_service import (
     Body,
     ExtendedHouse,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from berth.engine.victims import Candidate, Nomination, cost_of
+from berth.engine.preemption.victims import Candidate, Nomination, cost_of
 from berth.model import Pod, parse_pod
 from berth.scheduler.ports import NotNarrowed
 from scheduler.extender_service import Body, ExtendedHouse, Service, policy_with, running_extended, serving

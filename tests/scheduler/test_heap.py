@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.scheduler.heap import Heap
+from berth.scheduler.queue.heap import Heap
 
 OPERATIONS = st.lists(
     st.one_of(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from berth.engine.events import Change, Event
-from berth.engine.outside import EXTENDERS
+from berth.engine.extender_result import EXTENDERS
 from berth.engine.per_node import PerNode
 from berth.engine.pipeline import Diagnosis, Pipeline
 from berth.engine.plugin import Query
@@ -18,8 +18,8 @@ from berth.engine.pre_filter_only import PreFilterOnly
 from berth.engine.registry import PLUGINS, make_plugin
 from berth.model import parse_node, parse_pod
 from berth.scheduler import Cache
-from berth.scheduler.faults import Faults
-from berth.scheduler.hints import Hints, rejecting
+from berth.scheduler.error_log import Faults
+from berth.scheduler.queue.queueing_hints import Hints, rejecting
 from engine.storage import make_capacity, make_claim, make_class, make_csi_node, make_driver, make_volume, pod_with
 from scheduler.house import House, running
 from scheduler.outspoken import Outspoken, known_change

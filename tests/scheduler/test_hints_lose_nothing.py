@@ -22,16 +22,16 @@ import pytest
 from berth.engine.events import Change
 from berth.engine.pipeline import Diagnosis, Pipeline, Placement
 from berth.engine.plugin import Plugin, Query
-from berth.engine.preemption import Preemption
+from berth.engine.preemption.preemption import Preemption
 from berth.engine.registry import PLUGINS, make_plugin
 from berth.model import Pod, object_key, parse_pod
 from berth.policy import import_configuration, load_policy
 from berth.scheduler import Cache
-from berth.scheduler.changes import Changes
-from berth.scheduler.faults import Faults
-from berth.scheduler.hints import Hints, rejecting
-from berth.scheduler.parked import Parked, profile_of
-from berth.scheduler.queued import QueuedPod
+from berth.scheduler.cache.changes import Changes
+from berth.scheduler.error_log import Faults
+from berth.scheduler.queue.queued_pod import QueuedPod
+from berth.scheduler.queue.queueing_hints import Hints, rejecting
+from berth.scheduler.queue.unschedulable import Parked, profile_of
 from conformance.oracle.generator import current_cases
 from engine.worlds import _NEEDED
 

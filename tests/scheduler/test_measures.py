@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from berth.engine.stages import Permit
+from berth.engine.binding_points import Permit
 from berth.model import parse_pod
 from berth.scheduler.measures import MOST_PROFILES, OTHERS, SAMPLED, Histogram, Measures, Names
-from berth.scheduler.queue import Queue
+from berth.scheduler.queue.queue import Queue
 from policy.builders import make_policy
 from scheduler.house import House, running
 from scheduler.memory_cluster import Fault, Refusal

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from berth.model import Pod, parse_pod
-from berth.scheduler.nominations import Nominations
+from berth.scheduler.cache.nominations import Nominations
 from support.builders import make_pod
 
 WEB = parse_pod(make_pod("web"))

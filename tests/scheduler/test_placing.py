@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from berth.engine.pipeline import Pipeline
-from berth.scheduler.queue import Part, QueuedPod
+from berth.scheduler.queue.queue import Part, QueuedPod
 from scheduler.house import House, running
 from scheduler.virtual_clock import settle
 from support.builders import make_node, make_pod

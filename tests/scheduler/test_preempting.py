@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from berth.scheduler.queue import Part
+from berth.scheduler.queue.queue import Part
 from scheduler.house import House, running
 from scheduler.memory_cluster import Body
 from support.builders import make_node, make_pod

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from berth.engine.victims import Candidate
+from berth.engine.preemption.victims import Candidate
 from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.records import Policy
-from berth.scheduler.queue import Part
+from berth.scheduler.queue.queue import Part
 from scheduler.extender_service import Body, ExtendedHouse, Service, policy_with, running_extended
 from scheduler.house import running
 from scheduler.test_preempting import high, low, nominated, uid

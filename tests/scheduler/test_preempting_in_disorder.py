@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from berth.scheduler.evicting import SHOWN_SECONDS
-from berth.scheduler.queue import Part
+from berth.scheduler.preemption.evicting import SHOWN_SECONDS
+from berth.scheduler.queue.queue import Part
 from scheduler.house import House, running
 from scheduler.memory_cluster import Body, Hang
 from scheduler.test_preempting import high, low, nominated, policy, uid

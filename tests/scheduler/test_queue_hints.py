@@ -7,14 +7,13 @@ import pytest
 
 from berth.engine.events import Change, Event
 from berth.engine.plugin import Plugin
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.model import Pod, parse_pod
 from berth.scheduler import Queue
-from berth.scheduler.change_log import MOST_KEPT, ChangeLog
-from berth.scheduler.faults import Faults
-from berth.scheduler.heap import Order
-from berth.scheduler.hints import Hints
-from berth.scheduler.queue import (
+from berth.scheduler.error_log import Faults
+from berth.scheduler.queue.change_log import MOST_KEPT, ChangeLog
+from berth.scheduler.queue.heap import Order
+from berth.scheduler.queue.queue import (
     ASKED_AT_ONCE,
     BROUGHT_AT_ONCE,
     STEPS_A_TURN,
@@ -22,6 +21,7 @@ from berth.scheduler.queue import (
     Part,
     QueuedPod,
 )
+from berth.scheduler.queue.queueing_hints import Hints
 from scheduler.outspoken import Outspoken, known_change
 from scheduler.virtual_clock import VirtualClock, settle
 from support.builders import make_pod

@@ -10,13 +10,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from berth.engine.events import Change, Event
 from berth.engine.plugin import Plugin
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.model import Pod, parse_pod
 from berth.policy.records import BackoffSettings as Pace
 from berth.scheduler import Queue
-from berth.scheduler.faults import Faults
-from berth.scheduler.hints import Hints
-from berth.scheduler.queue import PACE, Part, QueuedPod
+from berth.scheduler.error_log import Faults
+from berth.scheduler.queue.queue import PACE, Part, QueuedPod
+from berth.scheduler.queue.queueing_hints import Hints
 from scheduler.outspoken import Outspoken, known_change
 from scheduler.virtual_clock import VirtualClock, settle
 from support.builders import make_pod

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from berth.engine.resources import MOST_RESOURCES
+from berth.engine.state.resources import MOST_RESOURCES
 from berth.scheduler import Cache
 from berth.scheduler.dump import cache_lines
 from scheduler.house import House, running

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from berth.engine.stages import Permit
+from berth.engine.binding_points import Permit
 from engine.storage import make_claim, make_class, make_volume, pod_with
 from policy.builders import make_policy
 from scheduler.house import House, running

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from berth.engine.stages import Permit
+from berth.engine.binding_points import Permit
 from policy.builders import make_policy
 from scheduler.house import House, running
 from scheduler.memory_cluster import Fault, Hang, Refusal

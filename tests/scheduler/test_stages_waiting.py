@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from berth.engine.stages import Permit
-from berth.scheduler.course import _duration
-from berth.scheduler.queue import Part
+from berth.engine.binding_points import Permit
+from berth.scheduler.binding.binding_plugins import _duration
+from berth.scheduler.queue.queue import Part
 from berth.serving.metrics import render
 from engine.storage import make_claim, make_class, pod_with
 from policy.builders import make_policy

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from berth.scheduler.queue import ASKED_AT_ONCE
+from berth.scheduler.queue.queue import ASKED_AT_ONCE
 from policy.builders import make_policy
 from scheduler.house import House, running
 from scheduler.memory_cluster import Body

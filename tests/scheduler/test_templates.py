@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from berth.model import InvalidObject, Node, Pod, parse_node, parse_pod
-from berth.scheduler import templates
-from berth.scheduler.cache import Cache
-from berth.scheduler.templates import NodeReader, PodReader
+from berth.scheduler.cache.cache import Cache, templates
+from berth.scheduler.cache.templates import NodeReader, PodReader
 from mutated.mutating import mutate
 from mutated.samples import samples
 from support.builders import make_node, make_pod

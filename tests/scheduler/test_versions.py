@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.scheduler.versions import REMOVED_REMEMBERED, Identity, Register
+from berth.scheduler.cache.versions import REMOVED_REMEMBERED, Identity, Register
 
 
 def body(uid: str = "", version: object = None, name: str = "web") -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 
 from berth.model import Claim, Volume
 from berth.scheduler import NotWritten
-from berth.scheduler.volumes import VolumeBinder
+from berth.scheduler.binding.volumes import VolumeBinder
 from engine.storage import make_claim, make_class, make_volume, pod_with
 from scheduler.house import House, running
 from scheduler.memory_cluster import Body, Refusal

@@ -21,9 +21,9 @@ from berth.engine.registry import PLUGINS, make_plugin
 from berth.engine.verdict import row_numbers
 from berth.model import Pod, parse_pod
 from berth.scheduler import Cache
-from berth.scheduler.changes import Changes
-from berth.scheduler.parked import Parked, profile_of
-from berth.scheduler.queued import QueuedPod
+from berth.scheduler.cache.changes import Changes
+from berth.scheduler.queue.queued_pod import QueuedPod
+from berth.scheduler.queue.unschedulable import Parked, profile_of
 from engine.storage import (
     make_capacity,
     make_claim,

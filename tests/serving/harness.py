@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from berth.scheduler.access import ReviewFailed, User
+from berth.scheduler.access_review import ReviewFailed, User
 from berth.serving.addresses import ListenAddress
 from berth.serving.certificates import Pair
 from berth.serving.health import Alarm, Readiness

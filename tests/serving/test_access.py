@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from berth.scheduler.access import ReviewFailed, User
+from berth.scheduler.access_review import ReviewFailed, User
 from berth.serving import authorizer as authorizers
 from berth.serving import logs
 from berth.serving.authorizer import AccessDenied, Authorizer, read_token

@@ -12,11 +12,11 @@ from typing import Any
 
 from berth.cluster import peering
 from berth.cluster.bulk import Change
-from berth.cluster.lead import Lead
+from berth.cluster.leader import Lead
 from berth.cluster.listing import Resource
 from berth.configuration.gates import BULK_INTAKE, DEFAULTS
 from berth.runtime import RESOURCES, Options, Runtime
-from berth.scheduler.places import Places
+from berth.scheduler.binding.places import Places
 from berth.sim.loop import Process, SeededLoop
 from berth.sim.virtual_clock import VirtualClock
 from simulation import electing

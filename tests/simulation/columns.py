@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from berth.engine.counts import RowCounts
-from berth.engine.state import State
+from berth.engine.state.pod_counts import RowCounts
+from berth.engine.state.state import State
 from engine.picture import Question, picture
 from simulation.actors import HOST, ZONE
 from simulation.policies import REFUSING_LABEL

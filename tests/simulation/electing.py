@@ -27,7 +27,7 @@ from berth import elector
 from berth.cluster import peering
 from berth.cluster.api import MERGE_PATCH
 from berth.cluster.errors import ApiError, Unreachable
-from berth.cluster.lead import Lead
+from berth.cluster.leader import Lead
 from berth.scheduler.ports import Clock
 from berth.sim.loop import Process, SeededLoop, current_process
 from simulation.network import SimApi, decided_seconds

@@ -8,7 +8,7 @@ from typing import Any
 
 from berth.model import KINDS, Pod, object_key
 from berth.policy.records import Policy
-from berth.scheduler.extending import Extending
+from berth.scheduler.extenders.extender_calls import Extending
 from berth.sim.resources import BUILT_IN, NODES, PODS
 from reference.engine import feasible, preempt
 from reference.world import World

@@ -10,7 +10,7 @@ import orjson
 
 from berth.cluster.extenders import HttpExtenders
 from berth.policy.records import Extender
-from berth.scheduler.extender_protocol import ExtenderFailed
+from berth.scheduler.extenders.extender_protocol import ExtenderFailed
 from berth.sim.errors import StatusError
 from berth.sim.resources import NODES
 from berth.sim.store import Store

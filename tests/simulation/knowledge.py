@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from berth.engine.volume_shelf import VolumePlan
+from berth.engine.state.volume_reservations import VolumePlan
 from berth.model import Claim, ClaimReference, InvalidObject, Node, Pod, Record, Volume, object_key, parse
 from reference.world import FINISHED, World
 from simulation.recording import SELECTED_NODE

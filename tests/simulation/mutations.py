@@ -19,37 +19,37 @@ from berth.cluster.conditions import Conditions
 from berth.cluster.leadership import STEPS_IN_A_MILLISECOND, Leadership
 from berth.cluster.port import KubernetesCluster
 from berth.cluster.proof import Proof
-from berth.engine.budgets import Budgets
-from berth.engine.guests import Guests
 from berth.engine.plugins import taint_toleration
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
-from berth.engine.ports import PortIndex
-from berth.engine.table import NodeTable
-from berth.engine.victims import VictimSearch
-from berth.engine.volume_shelf import VolumeShelf
+from berth.engine.preemption.victims import VictimSearch
+from berth.engine.state.budgets import Budgets
+from berth.engine.state.host_ports import PortIndex
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.nominated_pods import Guests
+from berth.engine.state.volume_reservations import VolumeShelf
 from berth.model import Pod
 from berth.policy.policy_objects import PolicyObjects
-from berth.scheduler import pods as pods_module
-from berth.scheduler.binding import Binder
-from berth.scheduler.cache import Cache
-from berth.scheduler.change_log import ChangeLog
-from berth.scheduler.changes import UNCHANGED
-from berth.scheduler.course import Course
+from berth.scheduler.binding.bind_confirmations import Echoes
+from berth.scheduler.binding.binding import Binder
+from berth.scheduler.binding.binding_cycle import Stages
+from berth.scheduler.binding.binding_plugins import Course
+from berth.scheduler.binding.volumes import VolumeBinder
+from berth.scheduler.cache import pod_states as pods_module
+from berth.scheduler.cache.cache import Cache
+from berth.scheduler.cache.changes import UNCHANGED
+from berth.scheduler.cache.nominations import Nominations
+from berth.scheduler.cache.pod_states import PodStates
+from berth.scheduler.cache.versions import Register
 from berth.scheduler.cycle import Cycle
-from berth.scheduler.disruptions import Disruptions
-from berth.scheduler.echoes import Echoes
-from berth.scheduler.evicting import Evicting
-from berth.scheduler.intake import Intake
-from berth.scheduler.nominating import Nominator
-from berth.scheduler.nominations import Nominations
-from berth.scheduler.parked import Parked
-from berth.scheduler.pods import PodStates
-from berth.scheduler.preempting import Preempting
-from berth.scheduler.queue import Part, Queue
+from berth.scheduler.event_intake import Intake
+from berth.scheduler.preemption.disruptions import Disruptions
+from berth.scheduler.preemption.evicting import Evicting
+from berth.scheduler.preemption.nominating import Nominator
+from berth.scheduler.preemption.preempting import Preempting
+from berth.scheduler.queue.change_log import ChangeLog
+from berth.scheduler.queue.queue import Part, Queue
+from berth.scheduler.queue.unschedulable import Parked
 from berth.scheduler.reporting import Reporter
-from berth.scheduler.stages import Stages
-from berth.scheduler.versions import Register
-from berth.scheduler.volumes import VolumeBinder
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _shrank(old: Any, new: Any) -> bool:
 
 @mutation("4 filters")
 def what_extenders_said_holds_for_ever() -> None:
-    from berth.scheduler.extending import Extending
+    from berth.scheduler.extenders.extender_calls import Extending
 
     @instead(Extending, "_as_of_now")
     def changed(_: Any, self: Any, call: Any, said: Any) -> Any:
@@ -397,7 +397,7 @@ def less_important_pods_go_on_waiting_for_the_node() -> None:
 
 @mutation("9 generation")
 def a_policy_edited_in_flight_decides_as_it_was() -> None:
-    from berth.scheduler.extending import Extending
+    from berth.scheduler.extenders.extender_calls import Extending
 
     @instead(Cycle, "_resume")
     def changed(_: Any, self: Any, item: Any, asked: Pod, pod: Pod, active: Any, outside: Any) -> None:

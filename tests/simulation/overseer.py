@@ -15,11 +15,11 @@ import orjson
 from berth.cluster.errors import ApiError
 from berth.engine.events import Change, Event
 from berth.engine.pipeline import Diagnosis
-from berth.engine.volume_shelf import VolumePlan
+from berth.engine.state.volume_reservations import VolumePlan
 from berth.model import Pod, object_key, parse_pod
 from berth.runtime import Runtime
-from berth.scheduler.cache import Cache
-from berth.scheduler.queue import Part
+from berth.scheduler.cache.cache import Cache
+from berth.scheduler.queue.queue import Part
 from berth.sim.resources import PODS
 from reference.engine import feasible
 from reference.profile import Profile

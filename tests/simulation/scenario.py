@@ -24,7 +24,7 @@ from unittest import mock
 from berth import runtime
 from berth.cluster import peering
 from berth.engine.registry import OWN_PLUGINS
-from berth.scheduler import cache as cache_module
+from berth.scheduler.cache import cache as cache_module
 from berth.sim.loop import SeededLoop, Stuck
 from berth.sim.virtual_clock import VirtualClock
 from simulation import endings

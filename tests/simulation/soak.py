@@ -38,8 +38,8 @@ from typing import Any
 from berth.cluster import conditions
 from berth.model import KINDS
 from berth.runtime import RESOURCES, Options, Runtime
-from berth.scheduler import versions
-from berth.scheduler.cache import Cache
+from berth.scheduler.cache import versions
+from berth.scheduler.cache.cache import Cache
 from berth.sim.errors import StatusError
 from berth.sim.loop import SeededLoop
 from berth.sim.resources import BUILT_IN, CRDS, EVENTS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES

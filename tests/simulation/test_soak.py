@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from berth.model import Pod
-from berth.scheduler import versions
+from berth.scheduler.cache import versions
 from simulation.soak import LEAST_BOUND, LEAST_SAMPLES, Sample, Soak, bounded, judge_memory
 
 

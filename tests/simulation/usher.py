@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from berth.engine.binding_points import Permit, Staged
 from berth.engine.events import ANY
-from berth.engine.stages import Permit, Staged
 from berth.model import Pod
 from berth.sim.loop import Process, current_process
 from simulation.weather import Weather

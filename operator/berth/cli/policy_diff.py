@@ -33,7 +33,7 @@ from berth.judge.cases import open_cases
 from berth.policy import ActivePolicy, Policy
 from berth.policy.documents import BadDocument, read_documents, unwrapped
 from berth.policy.linting import LISTS
-from berth.scheduler.cache import Cache
+from berth.scheduler.cache.cache import Cache
 
 Manifest = Mapping[str, Any]
 

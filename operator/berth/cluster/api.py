@@ -27,10 +27,10 @@ import orjson
 
 from berth import __version__
 from berth.cluster.credentials import Credentials
+from berth.cluster.deep_json import decode
 from berth.cluster.errors import ApiError, CredentialsError, Malformed, Unreachable
 from berth.cluster.http1 import Answer, Request
 from berth.cluster.pool import DirectTransport
-from berth.cluster.shallow import decode
 from berth.cluster.transport import Misconfigured, Transport, find_proxy
 from berth.scheduler.ports import NotLeading
 

@@ -18,7 +18,7 @@ from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.listing import Resource, list_objects
 from berth.model import Node, Pod
-from berth.scheduler.extender_protocol import Needs
+from berth.scheduler.extenders.extender_protocol import Needs
 from berth.scheduler.ports import Cluster, Unavailable
 
 NODES = Resource("Node", "", "v1", "nodes", namespaced=False)
@@ -27,7 +27,7 @@ Kept = tuple[str, orjson.Fragment]  # the UID, and the object
 
 
 class ObjectBodies:
-    """Implements `berth.scheduler.extender_protocol.Bodies`."""
+    """Implements `berth.scheduler.extenders.extender_protocol.Bodies`."""
 
     def __init__(self, api: Api, cluster: Cluster, needs: Callable[[], Needs]) -> None:
         """`needs` are asked for when `follow_policies` is told that they may have changed."""

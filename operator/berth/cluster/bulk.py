@@ -26,8 +26,8 @@ from typing import Any, Protocol
 
 import orjson
 
+from berth.cluster.deep_json import ShallowResponse, cut, decode
 from berth.cluster.listing import ListInProgress, Resource
-from berth.cluster.shallow import ShallowResponse, cut, decode
 
 Json = dict[str, Any]
 Change = tuple[str, Json]  # the type, and the object

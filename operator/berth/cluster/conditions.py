@@ -28,7 +28,7 @@ from berth.cluster.errors import ApiError
 from berth.cluster.gate import WriteGate
 from berth.cluster.outbox import Outbox
 from berth.model import Pod
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
 from berth.scheduler.ports import Clock
 
 IS_BOUND = "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound"

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.listing import Resource
-from berth.scheduler.versions import KnownKeys
+from berth.scheduler.cache.versions import KnownKeys
 
 MISSING, STALE, GHOST, REWOUND = "missing", "stale", "ghost", "rewound"
 READS_AT_ONCE = 8

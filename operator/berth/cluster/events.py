@@ -24,8 +24,8 @@ from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.event_bodies import Record, core_body, core_patch, event_name, events_body, events_patch
 from berth.cluster.gate import EVENT, WriteGate
 from berth.model import Pod
-from berth.scheduler.about import about
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
+from berth.scheduler.log_fields import about
 from berth.scheduler.ports import Clock, PodEvent
 
 WAITING_LIMIT = 10_000

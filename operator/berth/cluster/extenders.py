@@ -31,7 +31,7 @@ from yarl import URL
 
 from berth.cluster.api import USER_AGENT
 from berth.cluster.transport import KEEP_ALIVE_SECONDS
-from berth.scheduler.extender_protocol import Extender, ExtenderAddresses, ExtenderFailed, Tls
+from berth.scheduler.extenders.extender_protocol import Extender, ExtenderAddresses, ExtenderFailed, Tls
 
 LARGEST_ANSWER_BYTES = 128 * 1024**2
 CHUNK_BYTES = 65536
@@ -58,7 +58,7 @@ class _Way(NamedTuple):
 
 
 class HttpExtenders:
-    """Implements `berth.scheduler.extender_protocol.Asker`; `close` at the end. `addresses`: where extenders may be."""
+    """The scheduler's `Asker` (extender_protocol.py); `close` at the end. `addresses`: where extenders may be."""
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final
 
-from berth.scheduler.versions import version_number
+from berth.scheduler.cache.versions import version_number
 
 LIFETIME_SECONDS: Final = 10
 SHORTEST_LIFETIME_SECONDS: Final = 5

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from berth.cluster.api import JSON, Api
 from berth.cluster.errors import ApiError, Malformed
-from berth.scheduler.versions import version_number
+from berth.scheduler.cache.versions import version_number
 
 Json = dict[str, Any]
 Kept = TypeVar("Kept")

@@ -12,8 +12,8 @@ from typing import Any, Final
 from berth.cluster.api import JSON_PATCH, MERGE_PATCH, Api
 from berth.cluster.errors import ApiError
 from berth.cluster.leadership import Leadership, write_leader, write_record
+from berth.scheduler.cache.versions import version_number
 from berth.scheduler.ports import Clock
-from berth.scheduler.versions import version_number
 
 GROUP, VERSION, PLURAL, KIND = "kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering"
 PATH: Final = f"/apis/{GROUP}/{VERSION}/{PLURAL}"

@@ -17,7 +17,7 @@ from berth.cluster.evictions import Evictions
 from berth.cluster.gate import BIND, URGENT, WriteGate
 from berth.cluster.volumes import VolumeWriter
 from berth.model import Claim, Pod, Volume
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
 from berth.scheduler.ports import Clock, PodEvent
 
 FLUSH_SECONDS = 5.0

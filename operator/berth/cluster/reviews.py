@@ -10,7 +10,7 @@ from typing import Any
 
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Unreachable
-from berth.scheduler.access import ReviewFailed, User
+from berth.scheduler.access_review import ReviewFailed, User
 
 LIMIT_SECONDS = 5.0
 AUTHENTICATION, TOKENS = "authentication.k8s.io/v1", "tokenreviews"
@@ -18,7 +18,7 @@ AUTHORIZATION, ACCESS = "authorization.k8s.io/v1", "subjectaccessreviews"
 
 
 class KubernetesReviews:
-    """Implements `berth.scheduler.access.Reviews`."""
+    """Implements `berth.scheduler.access_review.Reviews`."""
 
     def __init__(self, api: Api, *, limit_seconds: float = LIMIT_SECONDS) -> None:
         self._api = api

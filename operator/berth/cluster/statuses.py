@@ -13,7 +13,7 @@ from typing import Any
 from berth.cluster.api import MERGE_PATCH, Api
 from berth.cluster.gate import WriteGate
 from berth.cluster.outbox import Outbox
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
 from berth.scheduler.ports import Clock
 
 LOOK_SECONDS = 0.02

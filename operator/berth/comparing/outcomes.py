@@ -8,9 +8,9 @@ import numpy as np
 
 from berth.engine.pipeline import NO_NODES, Ranking, Survey, TieBreak
 from berth.engine.plugin import PluginFailed, Query
-from berth.engine.preemption import cheapest
-from berth.engine.state import State
-from berth.engine.table import NodeTable
+from berth.engine.preemption.preemption import cheapest
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.state import State
 from berth.engine.verdict import row_numbers
 from berth.model import Pod
 from berth.policy import ActivePolicy

@@ -24,11 +24,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from berth.engine.columns import grown
 from berth.engine.events import ANY
 from berth.engine.plugin import MAX_SCORE, Plugin, Query
-from berth.engine.state import State
-from berth.engine.table import NodeTable
+from berth.engine.state.columns import grown
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.state import State
 from berth.engine.verdict import Code, Int64Column, Rows, Verdicts, row_numbers
 from berth.model import Pod, Taint
 

@@ -23,15 +23,15 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from berth.engine.answer_cache.cache import SUCCESS, Lap, Panel
+from berth.engine.answer_cache.entries import Scorer
 from berth.engine.events import ANY, Event
-from berth.engine.kept import Scorer
-from berth.engine.nominated import Nominated
-from berth.engine.outside import EXTENDERS, Outside, points_of, verdicts_of
-from berth.engine.panel import SUCCESS, Lap, Panel
+from berth.engine.extender_result import EXTENDERS, Outside, points_of, verdicts_of
 from berth.engine.plugin import Plugin, Query
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
-from berth.engine.state import State
-from berth.engine.table import NodeTable
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.state import State
 from berth.engine.verdict import (
     PROCEED,
     SKIP,

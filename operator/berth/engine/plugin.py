@@ -44,12 +44,12 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from berth.engine.answer_cache.equivalence import Axis, Groups
 from berth.engine.events import Change, Event
-from berth.engine.groups import Axis, Groups
-from berth.engine.marks import NODE, Mark, Marks
-from berth.engine.nominated import Nominated
-from berth.engine.state import State
-from berth.engine.table import NodeTable
+from berth.engine.queueing.marks import NODE, Mark, Marks
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts
 from berth.model import Node, Pod
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from berth.engine.plugin import Plugin, Query
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.engine.verdict import PreFilter, Rows, Verdicts, row_count
 from berth.model import Pod
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any, Literal
 
-from berth.engine.answers import in_words
-from berth.engine.installed import InstalledPlugins, Unusable
+from berth.engine.binding_points import takes_part
+from berth.engine.custom_plugins.entry_points import InstalledPlugins, Unusable
+from berth.engine.custom_plugins.plugin_validation import in_words
 from berth.engine.legacy import OLD_PLUGINS
 from berth.engine.legacy.aliases import ALIASES
 from berth.engine.plugin import BadArgument, Plugin
@@ -29,7 +30,6 @@ from berth.engine.plugins.taint_toleration import TaintToleration
 from berth.engine.plugins.volume_binding import VolumeBinding
 from berth.engine.plugins.volume_restrictions import VolumeRestrictions
 from berth.engine.plugins.volume_zone import VolumeZone
-from berth.engine.stages import takes_part
 
 _TODAYS: tuple[type[Plugin], ...] = (
     NodeUnschedulable,

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from berth.engine.guard import guarded, problem_of
-from berth.engine.kept import knows_bounds
+from berth.engine.answer_cache.entries import knows_bounds
+from berth.engine.custom_plugins.sandbox import guarded, problem_of
 from berth.engine.pipeline import Diagnosis, Pipeline, TieBreak, moved
 from berth.engine.plugin import BadArgument, Plugin, Query
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.engine.verdict import Code, Rows, row_numbers
 from berth.model import Node, Pod, object_key, parse
 

@@ -11,7 +11,7 @@ import orjson
 
 from berth.judge.history import history
 from berth.model import KIND, parse
-from berth.scheduler.cache import Cache
+from berth.scheduler.cache.cache import Cache
 
 Json = dict[str, Any]
 

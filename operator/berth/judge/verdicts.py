@@ -4,8 +4,8 @@ from typing import Any
 
 from berth.engine.pipeline import Opinion, Pipeline, Ranking
 from berth.engine.plugin import Plugin, Query
-from berth.engine.preemption import Preemption, cheapest
-from berth.engine.state import State
+from berth.engine.preemption.preemption import Preemption, cheapest
+from berth.engine.state.state import State
 from berth.engine.verdict import Code, row_numbers
 from berth.judge.cases import CannotJudge
 from berth.model import Pod

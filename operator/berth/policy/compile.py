@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from berth.engine.binding_points import Staged
 from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import BadArgument, Plugin
 from berth.engine.pre_filter_only import PreFilterOnly
-from berth.engine.preemption import Preemption
+from berth.engine.preemption.preemption import Preemption
 from berth.engine.registry import UnknownPlugin, make_plugin
-from berth.engine.stages import Staged
 from berth.policy.entries import Point
 from berth.policy.expressions import make_predicate, make_priority
 from berth.policy.extenders import leave_to_extenders

@@ -10,7 +10,7 @@ with hundreds of policies, one for each team, a pod pays only for its own few la
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from berth.engine.counts import LabelIndex, narrowest
+from berth.engine.state.pod_counts import LabelIndex, narrowest
 from berth.model import LabelSelector, Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.records import Policy

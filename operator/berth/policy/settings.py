@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from berth.engine.default_spreading import read_defaults
 from berth.engine.plugin import BadArgument
+from berth.engine.plugins.common.default_spreading import read_defaults
 from berth.policy.fields.entry_fields import PARAMETERS_MAX
 from berth.policy.fields.setting_fields import (
     BACKOFF,

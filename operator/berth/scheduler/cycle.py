@@ -18,27 +18,27 @@ it is judged.
 import logging
 from collections.abc import Callable
 
-from berth.engine.outside import Outside
+from berth.engine.extender_result import Outside
 from berth.engine.pipeline import Diagnosis, Placement
 from berth.engine.plugin import PluginFailed
 from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.policy_store import PolicyStore
 from berth.policy.records import BackoffSettings as Pace
-from berth.scheduler.about import about
-from berth.scheduler.binding import Assignment
-from berth.scheduler.cache import Cache
-from berth.scheduler.changes import NOTHING, asks_the_same
-from berth.scheduler.faults import Faults
-from berth.scheduler.intake import Intake
+from berth.scheduler.binding.binding import Assignment
+from berth.scheduler.binding.binding_cycle import Stages
+from berth.scheduler.binding.volumes import volume_plan
+from berth.scheduler.cache.cache import Cache
+from berth.scheduler.cache.changes import NOTHING, asks_the_same
+from berth.scheduler.error_log import Faults
+from berth.scheduler.event_intake import Intake
+from berth.scheduler.log_fields import about
 from berth.scheduler.measures import Measures
 from berth.scheduler.ports import Clock, Extenders, Random
-from berth.scheduler.preempting import Preempting
-from berth.scheduler.queue import Queue, QueuedPod
+from berth.scheduler.preemption.preempting import Preempting
+from berth.scheduler.queue.queue import Queue, QueuedPod
 from berth.scheduler.reporting import Reporter
 from berth.scheduler.shadow import Shadows
-from berth.scheduler.stages import Stages
-from berth.scheduler.volumes import volume_plan
 
 logger = logging.getLogger(__name__)
 

@@ -14,12 +14,12 @@ but names, amounts and states: no annotations, no environment, no commands.
 import logging
 from collections.abc import Callable, Iterable, Iterator
 
-from berth.engine.resources import FIRST_RESOURCES
-from berth.engine.table import NodeTable
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.resources import FIRST_RESOURCES
 from berth.model import Node, Pod
-from berth.scheduler.cache import Cache
+from berth.scheduler.cache.cache import Cache
 from berth.scheduler.ports import Clock
-from berth.scheduler.queue import Part, Queue, QueuedPod
+from berth.scheduler.queue.queue import Part, Queue, QueuedPod
 
 LINE = 1000
 LINES_AT_ONCE = 50

@@ -23,12 +23,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:  # types alone: a client of the API server needs no engine
-    from berth.engine.outside import Outside
-    from berth.engine.victims import Candidate
+    from berth.engine.extender_result import Outside
+    from berth.engine.preemption.victims import Candidate
     from berth.model import Claim, Pod, Volume
     from berth.policy.compile import ActivePolicy
     from berth.policy.records import Policy
-    from berth.scheduler.queue import QueuedPod
+    from berth.scheduler.queue.queue import QueuedPod
 
 Random = random.Random
 

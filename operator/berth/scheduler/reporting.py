@@ -6,7 +6,7 @@ The port returns at once and writes later; should it raise all the same, a repor
 from collections.abc import Callable
 
 from berth.model import Pod
-from berth.scheduler.faults import Faults
+from berth.scheduler.error_log import Faults
 from berth.scheduler.ports import Cluster, PodEvent
 
 UNSCHEDULABLE = "Unschedulable"

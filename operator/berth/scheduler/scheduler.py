@@ -24,21 +24,21 @@ from typing import Any
 
 from berth.engine.events import Event
 from berth.policy.policy_store import PolicyStore
-from berth.scheduler.binding import Binder
-from berth.scheduler.cache import Cache
+from berth.scheduler.binding.bind_confirmations import Echoes
+from berth.scheduler.binding.binding import Binder
+from berth.scheduler.binding.binding_cycle import Stages
+from berth.scheduler.binding.volumes import VolumeBinder
+from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cycle import Cycle
-from berth.scheduler.echoes import Echoes
-from berth.scheduler.faults import Faults
-from berth.scheduler.hints import Hints
-from berth.scheduler.intake import Intake
+from berth.scheduler.error_log import Faults
+from berth.scheduler.event_intake import Intake
 from berth.scheduler.measures import Measures
 from berth.scheduler.ports import Attempts, Clock, Cluster, Extenders, Random
-from berth.scheduler.preempting import Preempting
-from berth.scheduler.queue import Queue
+from berth.scheduler.preemption.preempting import Preempting
+from berth.scheduler.queue.queue import Queue
+from berth.scheduler.queue.queueing_hints import Hints
 from berth.scheduler.reporting import Reporter
 from berth.scheduler.shadow import Shadows
-from berth.scheduler.stages import Stages
-from berth.scheduler.volumes import VolumeBinder
 
 DRAIN_SECONDS = 25.0
 COUNTED_AT_ONCE = 1000

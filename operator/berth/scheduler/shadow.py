@@ -23,8 +23,8 @@ from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.policy_store import PolicyStore
 from berth.policy.usage import ShadowExample, ShadowOutcome
-from berth.scheduler.cache import Cache
-from berth.scheduler.faults import Faults
+from berth.scheduler.cache.cache import Cache
+from berth.scheduler.error_log import Faults
 from berth.scheduler.ports import Clock
 
 BACKLOG = 1000

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from berth.scheduler.access import ReviewFailed, Reviews, User
+from berth.scheduler.access_review import ReviewFailed, Reviews, User
 from berth.serving.bridge import Bridge, BridgeTimeout
 
 CACHE_SECONDS = 10.0

@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from berth.scheduler.access import User
+from berth.scheduler.access_review import User
 from berth.serving import logs
 from berth.serving.authorizer import AccessDenied, Authorizer
 from berth.serving.bridge import Bridge, BridgeTimeout

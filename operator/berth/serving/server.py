@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from berth.scheduler.access import Reviews
+from berth.scheduler.access_review import Reviews
 from berth.serving.addresses import ListenAddress, listen
 from berth.serving.authorizer import Authorizer
 from berth.serving.bridge import Bridge

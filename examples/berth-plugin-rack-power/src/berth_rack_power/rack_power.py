@@ -17,8 +17,8 @@ import numpy as np
 
 from berth.engine.events import Event
 from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown, scale_to_highest
-from berth.engine.state import State
-from berth.engine.table import CPU
+from berth.engine.state.node_table import CPU
+from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, Int64Column, PreFilter, Rows, Verdicts, refuse_where
 
 REASON = "node(s) were in a rack without power for the pod"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from berth.engine.allocation import require_list
 from berth.engine.plugin import BadArgument
+from berth.engine.plugins.common.allocation import require_list
 
 
 def require_label(args: Mapping[str, Any], field: str) -> str:

@@ -3,8 +3,8 @@
 An owner counts because its selector matches the pod, whoever the pod says it belongs to.
 """
 
-from berth.engine.counts import PodMatch, RowCounts
-from berth.engine.state import State
+from berth.engine.state.pod_counts import PodMatch, RowCounts
+from berth.engine.state.state import State
 from berth.model import LabelSelector, Pod, selector_from_labels
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.hints import lets_now
 from berth.engine.legacy.arguments import require_flag, require_labels
 from berth.engine.plugin import Plugin, Query, refuse_unknown
-from berth.engine.state import State
+from berth.engine.plugins.common.hints import lets_now
+from berth.engine.state.state import State
 from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
 from berth.model import Node, Pod
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from berth.engine.counts import PodMatch
 from berth.engine.events import Change, Event
 from berth.engine.legacy.arguments import require_labels
-from berth.engine.nominated import Nominated
 from berth.engine.plugin import Plugin, Query, refuse_unknown
-from berth.engine.selection import match_label
-from berth.engine.state import State
+from berth.engine.state.node_selection import match_label
+from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.pod_counts import PodMatch
+from berth.engine.state.state import State
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, refuse_where
 from berth.model import Node, Pod, Requirement, selector_from_labels
 

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from berth.engine.plugin import Plugin, Query
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, Rows
 from berth.model import Pod
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from berth.engine.legacy.arguments import require_flag, require_label
 from berth.engine.plugin import MAX_SCORE, Plugin, Query, refuse_unknown
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, Rows
 from berth.model import Pod
 

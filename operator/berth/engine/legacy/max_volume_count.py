@@ -20,12 +20,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from berth.engine.allocation import require_integer
 from berth.engine.events import Change, Event
-from berth.engine.hints import fits_there, has_storage, in_use
-from berth.engine.nominated import Nominated
 from berth.engine.plugin import Plugin, Query, refuse_unknown
-from berth.engine.state import State
+from berth.engine.plugins.common.allocation import require_integer
+from berth.engine.plugins.common.hints import fits_there, has_storage, in_use
+from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, refuse_where
 from berth.model import Node, Pod
 

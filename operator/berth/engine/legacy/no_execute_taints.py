@@ -6,9 +6,9 @@ Judged once a distinct set of taints, then taken by row.
 from collections.abc import Hashable
 
 from berth.engine.events import Change, Event
-from berth.engine.hints import lets_now
 from berth.engine.plugin import Plugin, Query
-from berth.engine.state import State
+from berth.engine.plugins.common.hints import lets_now
+from berth.engine.state.state import State
 from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
 from berth.model import Node, Pod
 

@@ -14,8 +14,8 @@ from functools import lru_cache
 import numpy as np
 
 from berth.engine.plugin import MAX_SCORE, Plugin, Query
-from berth.engine.state import State
-from berth.engine.table import PREFER_AVOID_PODS
+from berth.engine.state.node_table import PREFER_AVOID_PODS
+from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, Rows
 from berth.model import Node, Pod
 

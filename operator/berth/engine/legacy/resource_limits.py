@@ -9,8 +9,8 @@ from collections.abc import Hashable
 import numpy as np
 
 from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
-from berth.engine.state import State
-from berth.engine.table import CPU, MEMORY
+from berth.engine.state.node_table import CPU, MEMORY
+from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, Rows
 from berth.model import Pod
 

@@ -19,11 +19,11 @@ from collections.abc import Hashable
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.counts import RowCounts
 from berth.engine.legacy.belonging import count_pods, owner_matches, service_matches
 from berth.engine.plugin import MAX_SCORE, Plugin, Query
-from berth.engine.state import State
-from berth.engine.table import NodeTable
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.pod_counts import RowCounts
+from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, Rows
 from berth.model import Pod
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from berth.engine.counts import RowCounts
 from berth.engine.legacy.arguments import require_label
 from berth.engine.legacy.belonging import count_pods, service_matches
 from berth.engine.plugin import MAX_SCORE, Plugin, Query, refuse_unknown
-from berth.engine.state import State
+from berth.engine.state.pod_counts import RowCounts
+from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, Rows
 from berth.model import Pod
 

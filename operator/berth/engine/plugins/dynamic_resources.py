@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown
-from berth.engine.state import State
+from berth.engine.state.state import State
 from berth.engine.verdict import SKIP, Code, PreFilter
 from berth.model import Pod
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.plugin import MAX_SCORE, Plugin, Query
-from berth.engine.state import State
-from berth.engine.table import NodeTable
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, Rows
 from berth.model import Pod
 

@@ -24,18 +24,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from berth.engine.allocation import require_integer
-from berth.engine.counts import NamespaceLabels, PodMatch, RowCounts, narrowest, rows_with
-from berth.engine.domains import Domains
+from berth.engine.answer_cache.equivalence import Axis, Groups
 from berth.engine.events import Change, Event
-from berth.engine.groups import Axis, Groups
-from berth.engine.hints import fits_there, may_push_out
-from berth.engine.marks import CAME, LABEL, LEFT, MOVED, Mark, Marks, moved_labels, of_labels, of_term, rarest
-from berth.engine.nominated import Nominated
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, BadArgument, Plugin, Query, refuse_unknown
-from berth.engine.state import State
-from berth.engine.table import NodeTable
-from berth.engine.term_sets import Matched, Speaker
+from berth.engine.plugins.common.allocation import require_integer
+from berth.engine.plugins.common.hints import fits_there, may_push_out
+from berth.engine.queueing.marks import CAME, LABEL, LEFT, MOVED, Mark, Marks, moved_labels, of_labels, of_term, rarest
+from berth.engine.state.domains import Domains
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.pod_counts import NamespaceLabels, PodMatch, RowCounts, narrowest, rows_with
+from berth.engine.state.state import State
+from berth.engine.state.term_sets import Matched, Speaker
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_count
 from berth.model import Node, Pod, PodTerm, Role
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.hints import lets_now
-from berth.engine.marks import LABEL, MOST_MARKS, Mark, Marks, rarest
 from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown, scale_to_highest
-from berth.engine.selection import match_pod, match_selector, match_term
-from berth.engine.state import State
-from berth.engine.table import NodeTable
+from berth.engine.plugins.common.hints import lets_now
+from berth.engine.queueing.marks import LABEL, MOST_MARKS, Mark, Marks, rarest
+from berth.engine.state.node_selection import match_pod, match_selector, match_term
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, Int64Column, PreFilter, Rows, Verdicts
 from berth.model import (
     FieldError,

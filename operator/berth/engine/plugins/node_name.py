@@ -5,9 +5,9 @@ from collections.abc import Hashable
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.hints import lets_now
 from berth.engine.plugin import Plugin, Query
-from berth.engine.state import State
+from berth.engine.plugins.common.hints import lets_now
+from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
 from berth.model import Node, Pod
 

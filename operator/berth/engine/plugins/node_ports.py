@@ -8,11 +8,11 @@ from collections.abc import Hashable
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.hints import fits_there
-from berth.engine.nominated import Nominated
 from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
-from berth.engine.ports import any_clash
-from berth.engine.state import State
+from berth.engine.plugins.common.hints import fits_there
+from berth.engine.state.host_ports import any_clash
+from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
 from berth.model import Pod
 

@@ -15,10 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.allocation import Counted, Load, counted, loads, loads_without, parse_resources, pod_amount
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown
-from berth.engine.state import State
-from berth.engine.table import NodeTable
+from berth.engine.plugins.common.allocation import (
+    Counted,
+    Load,
+    counted,
+    loads,
+    loads_without,
+    parse_resources,
+    pod_amount,
+)
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, Rows, row_count
 
 _HALF = MAX_SCORE // 2

@@ -2,7 +2,7 @@
 
 filter: for each resource, requests > allocatable - used refuses the node; it is beyond help where requests >
 allocatable. Every pod takes one of the node's `pods`. The cause is a bit set over the resources that are short.
-score: see engine/strategies.py; pods that name no cpu or memory count as 100m and 200Mi.
+score: see engine/plugins/common/strategies.py; pods that name no cpu or memory count as 100m and 200Mi.
 
 Arguments: ignoredResources, ignoredResourceGroups (extended resources that the filter does not look at),
 scoringStrategy (type, resources, requestedToCapacityRatio).
@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.allocation import Counted, counted, loads, require_list
-from berth.engine.amounts import Amounts, difference
 from berth.engine.events import Change, Event
-from berth.engine.hints import fits_there
-from berth.engine.nominated import Nominated
 from berth.engine.plugin import NOTHING_ELSE, BadArgument, Plugin, Query, refuse_unknown
-from berth.engine.state import State
-from berth.engine.strategies import parse_strategy
-from berth.engine.table import NOWHERE, PODS, NodeTable
+from berth.engine.plugins.common.allocation import Counted, counted, loads, require_list
+from berth.engine.plugins.common.hints import fits_there
+from berth.engine.plugins.common.strategies import parse_strategy
+from berth.engine.state.amounts import Amounts, difference
+from berth.engine.state.node_table import NOWHERE, PODS, NodeTable
+from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.state import State
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, row_count
 from berth.model import Node, Pod, is_extended_resource
 

@@ -9,15 +9,15 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from berth.engine.csi_nodes import NO_LIMIT
 from berth.engine.events import Change, Event
-from berth.engine.hints import fits_there, has_storage, in_use
-from berth.engine.migration import MIGRATABLE, Untranslatable
-from berth.engine.nominated import Nominated
 from berth.engine.plugin import Plugin, Query
-from berth.engine.state import State
+from berth.engine.plugins.common.hints import fits_there, has_storage, in_use
+from berth.engine.state.csi_nodes import NO_LIMIT
+from berth.engine.state.migration import MIGRATABLE, Untranslatable
+from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.state import State
+from berth.engine.state.volume_index import NotItsOwn
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, PreFilter, Rows, Verdicts
-from berth.engine.volume_index import NotItsOwn
 from berth.model import Pod, PodVolume
 
 REASON = "node(s) exceed max volume count"

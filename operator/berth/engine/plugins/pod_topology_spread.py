@@ -1,6 +1,6 @@
 """PodTopologySpread: pods that belong together lie evenly over the values of a node label: zones, racks, hosts.
 
-The pod's own constraints hold or, where it has none, the policy's defaults (engine/default_spreading.py). The nodes of
+The pod's own constraints hold or, where it has none, the policy's defaults (common/default_spreading.py). The nodes of
 one value of a constraint's label are a domain. Its pods are those of the pod's namespace that the selector matches and
 that are not being deleted, on nodes that have the labels of all constraints at hand and that the constraint's policies
 on node affinity and taints let in. A selector without requirements matches the pod itself, but none that is there.
@@ -23,15 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.counts import PodMatch, RowCounts, rows_with
-from berth.engine.default_spreading import HARD, HOSTNAME, SOFT, default_selector, read_defaults
-from berth.engine.domains import FEW_DOMAINS, Domains
+from berth.engine.answer_cache.equivalence import Axis, Groups
 from berth.engine.events import Change, Event
-from berth.engine.groups import Axis, Groups
-from berth.engine.marks import CAME, LABEL, LEFT, OWNER, Mark, Marks, of_pods, rarest
-from berth.engine.nominated import Nominated
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown
-from berth.engine.spreading import (
+from berth.engine.plugins.common.default_spreading import HARD, HOSTNAME, SOFT, default_selector, read_defaults
+from berth.engine.plugins.common.spreading import (
     HONOR,
     Ground,
     Nodes,
@@ -45,8 +41,12 @@ from berth.engine.spreading import (
     with_labels,
     with_tried,
 )
-from berth.engine.state import State
-from berth.engine.table import NodeTable
+from berth.engine.queueing.marks import CAME, LABEL, LEFT, OWNER, Mark, Marks, of_pods, rarest
+from berth.engine.state.domains import FEW_DOMAINS, Domains
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.pod_counts import PodMatch, RowCounts, rows_with
+from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_count
 from berth.model import LabelSelector, Node, Pod, SpreadConstraint
 

@@ -10,10 +10,10 @@ Judged once a distinct set of taints (taints.py), then taken by row.
 from collections.abc import Hashable
 
 from berth.engine.events import Change, Event
-from berth.engine.hints import lets_now
 from berth.engine.plugin import Plugin, Query, scale_to_highest
-from berth.engine.state import State
-from berth.engine.table import NodeTable
+from berth.engine.plugins.common.hints import lets_now
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.state import State
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, refuse_where
 from berth.model import Node, Pod
 

@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.free_volumes import reach
-from berth.engine.hints import fits_there, has_claim, has_class, has_volume
-from berth.engine.marks import CLAIM, Marks
-from berth.engine.migration import MIGRATED, Untranslatable, translated_affinity
 from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown
-from berth.engine.selection import match_term
-from berth.engine.state import State
+from berth.engine.plugins.common.hints import fits_there, has_claim, has_class, has_volume
+from berth.engine.plugins.common.volume_matching import Match, match_claims, reaches
+from berth.engine.queueing.marks import CLAIM, Marks
+from berth.engine.state.free_volumes import reach
+from berth.engine.state.migration import MIGRATED, Untranslatable, translated_affinity
+from berth.engine.state.node_selection import match_term
+from berth.engine.state.state import State
+from berth.engine.state.volume_index import foreign_claim
+from berth.engine.state.volume_reservations import SELECTED_NODE, VolumePlan
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts
-from berth.engine.volume_index import foreign_claim
-from berth.engine.volume_matching import Match, match_claims, reaches
-from berth.engine.volume_shelf import SELECTED_NODE, VolumePlan
 from berth.model import Claim, CSIDriver, CSINode, CSIStorageCapacity, Node, Pod, PodVolume, Volume
 
 REASON_NODE = "node(s) didn't match PersistentVolume's node affinity"

@@ -12,13 +12,13 @@ from collections.abc import Hashable
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.hints import fits_there, has_claim
-from berth.engine.marks import CLAIM, DISK, Marks
-from berth.engine.nominated import Nominated
 from berth.engine.plugin import Plugin, Query
-from berth.engine.state import State
+from berth.engine.plugins.common.hints import fits_there, has_claim
+from berth.engine.queueing.marks import CLAIM, DISK, Marks
+from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.state import State
+from berth.engine.state.volume_index import EXCLUSIVE
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, PreFilter, Rows, Verdicts
-from berth.engine.volume_index import EXCLUSIVE
 from berth.model import Node, Pod
 
 REASON_DISK = "node(s) had no available disk"

@@ -10,11 +10,11 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.hints import fits_there, has_storage
-from berth.engine.migration import OLD_REGION, OLD_ZONE, REGION, ZONE, ZONE_DELIMITER
 from berth.engine.plugin import Plugin, Query
-from berth.engine.state import State
-from berth.engine.table import NodeTable
+from berth.engine.plugins.common.hints import fits_there, has_storage
+from berth.engine.state.migration import OLD_REGION, OLD_ZONE, REGION, ZONE, ZONE_DELIMITER
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, PreFilter, Rows, Verdicts, refuse_where
 from berth.model import Claim, Node, Pod, Volume
 

@@ -21,9 +21,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from berth.engine.amounts import total
-from berth.engine.nominated import Nominated
-from berth.engine.table import NodeTable
+from berth.engine.state.amounts import total
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.nominated_rows import Nominated
 from berth.engine.verdict import BoolColumn, Int64Column, Rows, row_count, row_numbers
 from berth.model import Pod
 from berth.policy.expressions.fields import FIELDS, LONGEST_ANNOTATION, FieldKind, pairs, read_pod, records

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from berth.engine.amounts import MOST
-from berth.engine.table import NodeTable
+from berth.engine.state.amounts import MOST
+from berth.engine.state.node_table import NodeTable
 from berth.engine.verdict import Int64Column, Rows, row_numbers
 from berth.model import Node
 from berth.policy.expressions.fields import ALLOCATABLE, FIELDS, RESOURCES, USED, FieldKind, pairs, records

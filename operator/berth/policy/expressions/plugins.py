@@ -16,9 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from berth.engine.events import ANY
-from berth.engine.nominated import Nominated
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown, scale_to_highest
-from berth.engine.state import State
+from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.state import State
 from berth.engine.verdict import Code, Int64Column, Rows, Verdicts
 from berth.model import Pod
 from berth.policy.expressions.evaluation import Evaluation

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from berth.engine.preemption import Preemption
+from berth.engine.plugins.common.strategies import TYPES
+from berth.engine.preemption.preemption import Preemption
 from berth.engine.registry import UnknownPlugin, make_plugin
-from berth.engine.strategies import TYPES
 from berth.policy.defaults import KUBERNETES_VERSION, POINTS
 from berth.policy.entries import Point
 from berth.policy.fields.entry_fields import WEIGHT_MAX

@@ -1,0 +1,170 @@
+"""How the pods that a spreading constraint counts lie over the domains of its label.
+
+Counted are the pods of the pod's own namespace that the selector matches and that are not being deleted, on the nodes
+that the constraint includes. Domains are those of `table.domains`.
+"""
+
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from berth.engine.plugins.taint_toleration import refused_sets
+from berth.engine.state.domains import Domains
+from berth.engine.state.node_selection import match_pod
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.pod_counts import PodMatch, RowCounts
+from berth.engine.verdict import BoolColumn, Int64Column
+from berth.model import LabelSelector, Pod, SpreadConstraint
+
+HONOR: Final = "Honor"
+
+
+class Wish(NamedTuple):
+    """A constraint that holds for the pod, and the pods that it counts."""
+
+    constraint: SpreadConstraint
+    selector: LabelSelector | None
+    counts: RowCounts
+
+
+class Nodes:
+    """The nodes whose pods count: those of `base`, bool[all rows], that a constraint's policies let in."""
+
+    def __init__(self, table: NodeTable, pod: Pod, base: BoolColumn) -> None:
+        self.base = base
+        self._table = table
+        self._pod = pod
+
+    def included(self, constraint: SpreadConstraint) -> BoolColumn:
+        included = self.base
+        if constraint.node_affinity_policy == HONOR and self._affine is not None:
+            included = included & self._affine
+        if constraint.node_taints_policy == HONOR:
+            included = included & self._tolerated
+        return included
+
+    @cached_property
+    def _affine(self) -> BoolColumn | None:
+        if self._pod.node_selector is None and self._pod.required_node_affinity is None:
+            return None
+        return match_pod(self._table, self._pod)
+
+    @cached_property
+    def _tolerated(self) -> BoolColumn:
+        return ~refused_sets(self._table, self._pod)[self._table.taint_sets]
+
+
+class Ground(NamedTuple):
+    """Where a constraint counts pods: on the included nodes, which all have the label.
+
+    `whole`: no node that has the label is left out. `present` bool[domains]: those with an included node; None: all.
+    """
+
+    domains: Domains
+    included: BoolColumn
+    whole: bool
+    present: BoolColumn | None
+
+
+def ground_of(constraint: SpreadConstraint, nodes: Nodes, table: NodeTable) -> Ground:
+    domains, included = table.domains(constraint.topology_key), nodes.included(constraint)
+    whole = bool(np.count_nonzero(included) == domains.nodes)
+    present = domains.present if whole else domains.present_in(domains.ids[included])
+    return Ground(domains, included, whole, None if present.all() else present)
+
+
+def with_labels(table: NodeTable, wishes: tuple[Wish, ...]) -> BoolColumn:
+    """bool[all rows]: the nodes that have the labels of all these constraints."""
+    known = np.zeros(table.capacity, dtype=np.bool_)
+    known[table.rows] = True
+    for constraint, _, _ in wishes:
+        domains = table.domains(constraint.topology_key)
+        if domains.nodes < len(table):
+            known &= domains.labelled
+    return known
+
+
+def count_pods(pod: Pod, selector: LabelSelector | None, table: NodeTable) -> RowCounts:
+    counted = selector if selector is not None and selector.requirements else None
+    return table.counts.of((PodMatch(counted, frozenset((pod.namespace,))),), terminating=False)
+
+
+def pods_per_domain(counts: RowCounts, ground: Ground) -> Int64Column:
+    """int64[domains]: the pods on the included nodes."""
+    domains = ground.domains
+    if ground.whole:
+        return counts.per_domain(domains.ids, domains.size)
+    return _sums(counts, domains.ids, domains.size, ground.included)
+
+
+def _sums(counts: RowCounts, ids: Int64Column, size: int, included: BoolColumn) -> Int64Column:
+    rows, pods = counts.counted()
+    counted = included[rows]
+    sums = np.zeros(size, dtype=np.int64)
+    np.add.at(sums, ids[rows[counted]], pods[counted])
+    return sums
+
+
+def with_tried(
+    pods: Int64Column,
+    ground: Ground,
+    selector: LabelSelector | None,
+    pod: Pod,
+    table: NodeTable,
+) -> Int64Column:
+    """The pods of each domain, as kube-scheduler counts on when pods are moved tentatively.
+
+    It then adds and takes away every pod that the selector matches, those too that it does not count where they lie:
+    pods that are being deleted, and all pods where the selector has no requirements.
+    """
+    if selector is None:
+        return pods
+    for other, row, sign in table.tried:
+        uncounted = other.deleting or not selector.requirements
+        if uncounted and ground.included[row] and other.namespace == pod.namespace and selector.matches(other.labels):
+            pods = pods.copy()
+            pods[ground.domains.ids[row]] += sign
+    return pods
+
+
+def fewest_pods(pods: Int64Column, ground: Ground, min_domains: int) -> int:
+    """The pods of the domain that has the fewest, of those with an included node; 0 where these are too few."""
+    found = pods if ground.present is None else pods[ground.present]
+    return found.item(found.argmin()) if len(found) >= min_domains else 0
+
+
+def fewest_pods_with(
+    pods: Int64Column, ground: Ground, min_domains: int, there: Int64Column, more: Int64Column
+) -> Int64Column:
+    """int64[k]: the same for each of k questions, in which one included domain, of `there` pods, has `more` than now.
+
+    The domain with the fewest is then that one or, of the others, the one that has the fewest now: the first of all or,
+    where that is the domain itself, the second.
+    """
+    fewest = np.full(len(there), fewest_pods(pods, ground, min_domains), dtype=np.int64)
+    found = pods if ground.present is None else pods[ground.present]
+    if len(found) < min_domains or not more.any():
+        return fewest
+    second = np.partition(found, 1)[1] if len(found) > 1 else np.iinfo(np.int64).max
+    others = np.where(there == fewest, second, fewest)
+    return np.where(more > 0, np.minimum(others, there + more), fewest)
+
+
+def over_feasible(
+    table: NodeTable, domains: Domains, wish: Wish, nodes: Nodes, ids: Int64Column, feasible: BoolColumn
+) -> tuple[Int64Column, int]:
+    """The pods of each domain, and how many domains the feasible ones of the rows with these `ids` make.
+
+    Where nodes without the label count, they are a domain of their own, the same as an empty value's.
+    """
+    included = nodes.included(wish.constraint)
+    unlabelled = nodes.base & ~domains.labelled if domains.nodes < len(table) else None
+    if unlabelled is not None and unlabelled.any():
+        nameless = domains.vocabulary.ids.get("", domains.size)
+        sums = _sums(wish.counts, np.where(unlabelled, nameless, domains.ids), domains.size + 1, included)
+        return sums, len(np.unique(np.where(ids < 0, nameless, ids)[feasible]))
+    pods = pods_per_domain(wish.counts, ground_of(wish.constraint, nodes, table))
+    if len(ids) == len(table) and feasible.all():
+        return pods, domains.count
+    return pods, int(np.count_nonzero(domains.present_in(ids[feasible])))

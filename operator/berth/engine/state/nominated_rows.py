@@ -1,0 +1,102 @@
+"""The nominated pods that a decision has to count with, as columns: what they are and do on each of their rows.
+
+A node is judged as if the pods that are nominated to it, and none that are nominated to other nodes, were on it. So all
+that a filter needs of them is how many of a kind are on the row itself: counts, terms and ports are kept here as they
+are for placed pods (counts.py, terms.py, ports.py), but by the slot of each nominated pod instead of its row, because
+which of them count depends on the priority of the pod to place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.engine.state.affinity_terms import CarriedTerms
+from berth.engine.state.amounts import Amounts, sums
+from berth.engine.state.host_ports import PortIndex
+from berth.engine.state.pod_counts import Extent, NamespaceLabels, PodCounts, PodMatch, RowCounts
+from berth.engine.state.term_sets import CarriedTerm
+from berth.engine.verdict import BoolColumn, Int64Column
+from berth.model import HostPort, Pod
+
+
+class SlotIndex:
+    """What nominated pods are counted by, each under the number of its slot."""
+
+    def __init__(self, slots: Extent, namespace_labels: NamespaceLabels) -> None:
+        self.counts = PodCounts(slots, namespace_labels)
+        self.terms = CarriedTerms(slots, namespace_labels)
+        self.ports = PortIndex()
+
+    def add(self, pod: Pod, slot: int) -> None:
+        self.counts.add(pod, slot)
+        self.terms.move(pod, slot, 1)
+        for port in pod.host_ports:
+            self.ports.add(port, slot)
+
+    def discard(self, pod: Pod, slot: int) -> None:
+        self.counts.discard(pod, slot)
+        self.terms.move(pod, slot, -1)
+        for port in pod.host_ports:
+            self.ports.discard(port, slot)
+
+
+class Nominated:
+    """The nominated pods that count for one pod, on `rows` (intp[k], ascending), each of which has at least one.
+
+    Good for one decision. `place` is int64[slots]: the index of the pod's row in `rows`, -1 for pods that do not count.
+    """
+
+    def __init__(
+        self,
+        rows: NDArray[np.intp],
+        place: Int64Column,
+        index: SlotIndex,
+        usage: Amounts,
+        has_volumes: BoolColumn,
+    ) -> None:
+        self.rows = rows
+        self._place, self._index, self._usage, self._has_volumes = place, index, usage, has_volumes
+
+    def meeting(self, matches: tuple[PodMatch, ...]) -> Int64Column:
+        """int64[k]: the pods that meet all of these, those that are being deleted included."""
+        return self._on_rows(self._index.counts.of(matches))
+
+    def carrying(self, pod: Pod) -> Iterator[tuple[CarriedTerm, BoolColumn]]:
+        """The distinct terms of these pods that select the pod, and bool[k]: where such a pod carries it."""
+        for carried in self._index.terms.matching(pod):
+            yield carried, self._on_rows(carried.rows) > 0
+
+    def holding(self, wanted: HostPort) -> BoolColumn:
+        """bool[k]: where one of the pods holds a port that clashes with this one."""
+        held = np.zeros(len(self.rows) + 1, dtype=np.bool_)  # the last is for pods that do not count
+        for slots in self._index.ports.clashing(wanted):
+            held[self._place[np.fromiter(slots, np.intp, len(slots))]] = True
+        return held[:-1]
+
+    def taking(self, resource: int) -> Amounts:
+        """int64[k]: what the pods take of a resource, by its number in the table."""
+        if resource >= len(self._usage):
+            return np.zeros(len(self.rows), dtype=np.int64)
+        slots, begins = self._by_row
+        return sums(self._usage[resource, slots], begins)
+
+    @cached_property
+    def with_volumes(self) -> BoolColumn:
+        """bool[k]: where one of the pods has volumes."""
+        slots, begins = self._by_row
+        return np.asarray(np.logical_or.reduceat(self._has_volumes[slots], begins))
+
+    @cached_property
+    def _by_row(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The slots in the order of their rows, and where each row begins."""
+        slots = np.flatnonzero(self._place >= 0)
+        slots = slots[np.argsort(self._place[slots], kind="stable")]
+        return slots, np.searchsorted(self._place[slots], np.arange(len(self.rows)))
+
+    def _on_rows(self, counts: RowCounts) -> Int64Column:
+        places = self._place[counts.counted()[0]]
+        return np.bincount(places[places >= 0], minlength=len(self.rows))

@@ -1,0 +1,123 @@
+"""State: everything that a decision reads, in one place.
+
+Nodes and the pods on them are columns (`table`); all other kinds are records under their keys, "namespace/name" or
+"name". The cache writes it, plugins read it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from berth.engine.state.node_table import NodeTable
+from berth.engine.state.nominated_pods import Guests
+from berth.engine.state.owners import OWNER_KINDS, OwnerIndex
+from berth.engine.state.pod_counts import LabelIndex
+from berth.engine.state.volume_index import STORAGE_KINDS, VolumeIndex
+from berth.model import KINDS, Claim, Namespace, Pod, Service, StorageClass, Volume, selector_from_labels
+
+
+class State:
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {kind.name: {} for kind in KINDS if kind.name not in ("Pod", "Node")}
+        self.volumes = VolumeIndex(self)
+        self.table = NodeTable(self.namespace_labels, self.volumes)
+        self.owners = OwnerIndex()
+        self.nominated: dict[str, dict[str, Pod]] = {}
+        self._nominated_to: dict[str, str] = {}
+        self.guests = Guests(self.table, self.namespace_labels)  # the same pods, as columns
+        self.disrupting: dict[str, set[str]] = {}  # by key of a budget: UIDs that go, and its status does not show it
+        self.changes = 0  # of objects that are neither nodes nor pods
+        self.selectors_revision = 0  # moves with every change of a service, or of a controller that owns pods
+        self._revisions: Counter[str] = Counter()
+        self._services: dict[str, LabelIndex[str]] = {}  # keys, by namespace
+
+    # --- objects -----------------------------------------------------------------------------------------------------
+
+    def put(self, kind: str, key: str, record: Any, news: bool = True) -> None:
+        """Takes in a new version of an object; without `news`, one that differs in nothing that decisions read."""
+        before = self.objects[kind].get(key)
+        self.objects[kind][key] = record
+        if news:
+            self._changed(kind, key, before, record)
+
+    def drop(self, kind: str, key: str) -> Any:
+        """The object is gone; what it was, or None, is returned."""
+        before = self.objects[kind].pop(key, None)
+        if before is not None:
+            self._changed(kind, key, before, None)
+        return before
+
+    def revision(self, kind: str) -> int:
+        """Moves with every change of an object of this kind."""
+        return self._revisions[kind]
+
+    def _changed(self, kind: str, key: str, before: Any, after: Any) -> None:
+        self._revisions[kind] += 1
+        self.changes += 1
+        if kind == "Namespace" and (before is None or after is None or before.labels != after.labels):
+            self.table.counts.namespace_changed()
+            self.table.terms.namespace_changed()
+            self.guests.namespace_changed()
+        elif kind == "Service":
+            self.selectors_revision += 1
+            self._index_service(key, before, after)
+        elif kind in OWNER_KINDS:
+            self.selectors_revision += 1
+            self.owners.changed(kind, key, after)
+        elif kind in STORAGE_KINDS:
+            self.volumes.changed(kind, key)
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    def claim(self, namespace: str, name: str) -> Claim | None:
+        return self.objects["PersistentVolumeClaim"].get(f"{namespace}/{name}")
+
+    def volume(self, name: str) -> Volume | None:
+        return self.objects["PersistentVolume"].get(name)
+
+    def storage_class(self, name: str) -> StorageClass | None:
+        return self.objects["StorageClass"].get(name)
+
+    def namespace(self, name: str) -> Namespace | None:
+        return self.objects["Namespace"].get(name)
+
+    def namespace_labels(self, name: str) -> Mapping[str, str] | None:
+        namespace = self.namespace(name)
+        return None if namespace is None else namespace.labels
+
+    def services_of(self, pod: Pod) -> Iterator[Service]:
+        """The services whose selector matches the pod, in the order of their names."""
+        index = self._services.get(pod.namespace)
+        for key in sorted(index.candidates(pod.labels)) if index is not None else ():
+            service: Service = self.objects["Service"][key]
+            if all(pod.labels.get(label) == value for label, value in service.selector.items()):
+                yield service
+
+    def _index_service(self, key: str, before: Service | None, after: Service | None) -> None:
+        """By the labels that it asks for; one that asks for none matches no pod."""
+        if before is not None and before.selector:
+            index = self._services[before.namespace]
+            index.discard(key, (selector_from_labels(before.selector),))
+            if not index:
+                del self._services[before.namespace]
+        if after is not None and after.selector:
+            index = self._services.setdefault(after.namespace, LabelIndex())
+            index.add(key, (selector_from_labels(after.selector),))
+
+    # --- nominations -------------------------------------------------------------------------------------------------
+
+    def nominate(self, pod: Pod, node_name: str) -> None:
+        """The pod waits for room on the node that is being made for it: others count with it there."""
+        self.withdraw(pod.uid)
+        self.nominated.setdefault(node_name, {})[pod.uid] = pod
+        self._nominated_to[pod.uid] = node_name
+        self.guests.add(pod, node_name)
+
+    def withdraw(self, uid: str) -> None:
+        """The pod waits for no node any more; one that did not is no error."""
+        node_name = self._nominated_to.pop(uid, None)
+        if node_name is not None:
+            self.guests.remove(uid)
+            del self.nominated[node_name][uid]
+            if not self.nominated[node_name]:
+                del self.nominated[node_name]

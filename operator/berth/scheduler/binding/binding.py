@@ -1,0 +1,346 @@
+"""Binding in the background: many at once, and every one to its end.
+
+    bind --- success -------------------------------------------------------------> acknowledged
+      |----- not sent: another replica leads -------> room freed, pod back through backoff; nobody is told
+      |----- refused: no such pod ------------------> room freed, pod back through backoff
+      |----- refused: anything but a conflict ------> room freed, pod back through backoff
+      +----- unknown, or a conflict --> read, until it can be read
+                   |-- bound to our node ------------------------------------------> acknowledged
+                   |-- bound to another node -------> room moved there
+                   |-- no such pod -----------------> room freed, pod back through backoff
+                   +-- unbound ---------------------> room freed, pod back through backoff
+
+"No such pod" may come from a proxy or a server that is behind, so only the watch's word ends a pod: until then it is
+tried again, which costs a 404 each time. Nothing is reported of it.
+
+A conflict is read as well because the bind in the way may be our own: one that was given up and landed late (#96579).
+
+Where an extender binds, it is asked instead of the API server; else plugins that bind are asked first. What one of
+them says when it does not succeed is no proof that nothing was bound, so the outcome is unknown.
+
+The API server is asked for a limited number of binds at once (`bind_limit`), whichever way a pod has come, and each
+extender and each plugin that binds for another number. So an extender that hangs holds up nobody but the pods that it
+is to bind; should it decline, the pod needs one of the places at the API server as well. The caller has
+taken a place for it (`take_place`, `wait_place`); until then the pod is not being bound, and is with `Stages`.
+
+At its end, once, the plugins of the policy hear whether the pod is bound (`Course.end`).
+
+Meanwhile the watch may be faster: it may show the pod bound, bound elsewhere, or gone. All that a binding does at its
+end is therefore a step that does nothing when the pod is not assumed any more (see `pods`, invariant 4).
+
+A pod that was taken for gone, because a list did not have it, and is shown again may be decided on a second time while
+its first bind is under way. The second one waits for the end of the first, and then reads what came of it.
+
+An exception of the port that is not in its contract says nothing about what was written: it is an unknown outcome.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from berth.model import Pod
+from berth.policy.compile import ActivePolicy
+from berth.policy.records import Policy
+from berth.policy.usage import Usage
+from berth.scheduler.binding.bind_confirmations import Echoes, node_of
+from berth.scheduler.binding.binding_plugins import Course
+from berth.scheduler.binding.places import Places
+from berth.scheduler.cache.cache import Cache
+from berth.scheduler.error_log import Faults
+from berth.scheduler.event_intake import Intake
+from berth.scheduler.log_fields import about
+from berth.scheduler.measures import Measures, timed
+from berth.scheduler.ports import (
+    BindRefused,
+    Clock,
+    Cluster,
+    Declined,
+    NotLeading,
+    OutcomeUnknown,
+    OutsideBind,
+    Unavailable,
+)
+from berth.scheduler.queue.queue import QueuedPod
+from berth.scheduler.reporting import Reporter
+from berth.scheduler.waiting import wait_for_tasks
+
+OTHERS_LIMIT: Final = 64  # of binds that one extender, or one plugin, is asked for at once
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 10.0
+POLICY_ANNOTATION = "berth.dev/policy"
+GENERATION_ANNOTATION = "berth.dev/policy-generation"
+
+logger = logging.getLogger(__name__)
+
+Others = tuple[str, ...]
+"""The extender, or the plugins, that are asked to bind a pod."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assignment:
+    """A pod that has been given a node: by which policy, which extender binds it, if not we, and what plugins do."""
+
+    item: QueuedPod
+    pod: Pod
+    node_name: str
+    active: ActivePolicy
+    bind: OutsideBind | None = None
+    course: Course | None = None
+
+    @property
+    def others(self) -> Others:
+        """Who is asked to bind the pod before the API server is."""
+        if self.bind is not None:
+            return (self.bind.where,)
+        return () if self.course is None else self.course.binders
+
+
+class Binder:
+    """The binds that are under way; `drop` takes back what a forgotten pod is nominated to."""
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        intake: Intake,
+        echoes: Echoes,
+        cluster: Cluster,
+        clock: Clock,
+        reporter: Reporter,
+        usage: Usage,
+        faults: Faults,
+        measures: Measures,
+        limit: int,
+    ) -> None:
+        self._cache = cache
+        self._intake = intake
+        self._echoes = echoes
+        self._cluster = cluster
+        self._clock = clock
+        self._reporter = reporter
+        self._usage = usage
+        self._faults = faults
+        self._measures = measures
+        self._ours = Places(limit)
+        self._others: dict[Others, Places] = {}
+        self._tasks: dict[asyncio.Task[None], str] = {}
+        self._latest: dict[str, asyncio.Task[None]] = {}  # by UID
+        self._declined: set[asyncio.Task[Any]] = set()  # those that hold one of our places beside another's
+        self.waiting = 0  # for a place
+        self.drop: Callable[[Pod], None] = lambda pod: None
+        self.outcomes: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    # --- places ------------------------------------------------------------------------------------------------------
+
+    async def wait_slot(self) -> None:
+        """Wait until the API server may be asked for another bind; those who waited before have their turn first."""
+        if self._ours.is_full:
+            await self._ours.wait()
+            self._ours.give_back()
+
+    def take_place(self, assignment: Assignment) -> bool:
+        """Take the place that the bind needs, if one is free; it is for `start`, or to be given back."""
+        return self._places(assignment).take()
+
+    async def wait_place(self, assignment: Assignment) -> None:
+        """The same, in turn."""
+        await self._wait(self._places(assignment))
+
+    def give_place_back(self, assignment: Assignment) -> None:
+        """Nothing is bound."""
+        places = self._places(assignment)
+        places.give_back()
+        if places is not self._ours and places.is_idle:
+            del self._others[assignment.others]
+
+    async def _wait(self, places: Places) -> None:
+        self.waiting += 1
+        try:
+            await places.wait()
+        finally:
+            self.waiting -= 1
+
+    def _places(self, assignment: Assignment) -> Places:
+        others = assignment.others
+        return self._others.setdefault(others, Places(OTHERS_LIMIT)) if others else self._ours
+
+    # --- binds -------------------------------------------------------------------------------------------------------
+
+    def start(self, assignment: Assignment) -> None:
+        """Bind an assumed pod, for which a place was taken; returns at once."""
+        pod = assignment.pod
+        self._echoes.expect(pod.uid)
+        task = asyncio.get_running_loop().create_task(self._bind(assignment, self._latest.get(pod.uid)))
+        self._latest[pod.uid] = task
+        self._tasks[task] = f"Pod {pod.namespace}/{pod.name} to node {assignment.node_name}"
+        task.add_done_callback(partial(self._ended, assignment))
+
+    async def drain(self, seconds: float) -> None:
+        """Let the running binds end; those that have not after so many seconds are cancelled and named in the log."""
+        await wait_for_tasks(list(self._tasks), self._clock, seconds)
+        left = dict(self._tasks)
+        for task, what in left.items():
+            logger.warning("binding %s was cut off after %g s; whether it is bound is not known", what, seconds)
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def _ended(self, assignment: Assignment, task: asyncio.Task[None]) -> None:
+        what = self._tasks.pop(task)
+        if self._latest[assignment.pod.uid] is task:
+            del self._latest[assignment.pod.uid]
+        self.give_place_back(assignment)
+        if task in self._declined:
+            self._declined.remove(task)
+            self._ours.give_back()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._faults.note("binding", what, error)
+
+    async def _bind(self, assignment: Assignment, earlier: asyncio.Task[None] | None) -> None:
+        if earlier is not None:
+            await asyncio.wait([earlier])
+            await self._unknown(assignment, "an earlier bind of the pod was under way")
+            return
+        try:
+            if assignment.item.stopwatch is None:
+                await self._ask(assignment)
+            else:
+                with timed(assignment.item.stopwatch, "Bind"):
+                    await self._ask(assignment)
+        except NotLeading:
+            self.outcomes["fenced"] += 1
+            self._give_back(assignment)
+        except BindRefused as refusal:
+            await self._refused(assignment, refusal)
+        except OutcomeUnknown as unknown:
+            await self._unknown(assignment, unknown.reason)
+        except Exception as error:
+            self._faults.note("binding", assignment.pod, error)
+            await self._unknown(assignment, f"{type(error).__name__}: {error}")
+        else:
+            self._bound(assignment, "bound")
+
+    async def _ask(self, assignment: Assignment) -> None:
+        pod, node_name = assignment.pod, assignment.node_name
+        if assignment.others:
+            await self._cluster.settle(pod)
+            if await self._ask_others(assignment):
+                return
+            await self._take_our_place()
+        try:
+            await self._cluster.bind(pod, node_name, annotations_of(assignment.active.policy))
+        except BindRefused as refusal:
+            if assignment.bind is None:
+                raise
+            # The extender has failed, which is no proof that it has not bound the pod.
+            raise OutcomeUnknown(refusal.message) from refusal
+
+    async def _take_our_place(self) -> None:
+        await self._wait(self._ours)
+        task = asyncio.current_task()
+        if task is not None:
+            self._declined.add(task)
+
+    async def _ask_others(self, assignment: Assignment) -> bool:
+        """Whether the extender, or else a plugin, has bound the pod."""
+        if assignment.bind is None:
+            return assignment.course is not None and await assignment.course.bind()
+        try:
+            await assignment.bind.bind(assignment.pod, assignment.node_name)
+        except Declined:
+            return False
+        except BindRefused as refusal:
+            raise OutcomeUnknown(refusal.message) from refusal
+        return True
+
+    def _bound(self, assignment: Assignment, outcome: str) -> None:
+        pod = assignment.pod
+        self.outcomes[outcome] += 1
+        self._usage.placed(assignment.active, self._clock.wall())
+        item = assignment.item
+        queued = item.tried if item.queued is None else item.queued
+        self._measures.scheduled(pod.scheduler_name, item.tried, item.attempts, queued)
+        self._cache.confirm(pod.uid)
+        self._echoes.expect(pod.uid)
+        self._reporter.scheduled(pod, assignment.node_name)
+        if logger.isEnabledFor(logging.DEBUG):
+            extra = about(pod, node=assignment.node_name, policy=assignment.active.policy.name)
+            logger.debug("Pod %s is bound to node %s", pod.key, assignment.node_name, extra=extra)
+        _end(assignment, bound=True)
+
+    async def _refused(self, assignment: Assignment, refusal: BindRefused) -> None:
+        note = f"binding rejected: {refusal.message}"
+        if refusal.pod_is_gone:
+            self.outcomes["gone"] += 1
+            self._give_back(assignment)
+        elif refusal.pod_moved_on:
+            self.outcomes["conflict"] += 1
+            await self._find_out(assignment, note, pod_moved_on=True)
+        else:
+            self.outcomes["refused"] += 1
+            self._give_back(assignment)
+            self._report(assignment.pod, note, pod_moved_on=False)
+
+    async def _unknown(self, assignment: Assignment, reason: str) -> None:
+        self.outcomes["unknown"] += 1
+        await self._find_out(assignment, f"binding did not take place: {reason}", pod_moved_on=False)
+
+    async def _find_out(self, assignment: Assignment, note: str, *, pod_moved_on: bool) -> None:
+        pod = assignment.pod
+        body = await self._read(pod)
+        if body is None:
+            self.outcomes["gone"] += 1
+            self._give_back(assignment)
+        elif node_of(body) == assignment.node_name:
+            self._bound(assignment, "found_bound")
+        elif node_of(body):
+            self.outcomes["bound_elsewhere"] += 1
+            self._measures.ended(pod.scheduler_name, "error", assignment.item.tried)
+            _end(assignment, bound=False)
+            self._intake.correct(pod.uid, body)
+        else:
+            self.outcomes["found_unbound"] += 1
+            self._give_back(assignment)
+            self._report(pod, note, pod_moved_on=pod_moved_on)
+
+    def _give_back(self, assignment: Assignment) -> None:
+        pod, item = assignment.pod, assignment.item
+        self._measures.ended(pod.scheduler_name, "error", item.tried)
+        _end(assignment, bound=False)
+        self._intake.give_back(pod.uid, item.attempts, item.queued)
+
+    def _report(self, pod: Pod, note: str, *, pod_moved_on: bool) -> None:
+        """The bind has failed: the pod says so, and is nominated to the node no longer."""
+        self._reporter.not_bound(pod, note, pod_moved_on=pod_moved_on)
+        again = self._intake.wanted(pod.uid)
+        if again is not None:
+            self.drop(again)
+
+    async def _read(self, pod: Pod) -> Mapping[str, Any] | None:
+        pause_seconds = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                return await self._cluster.read_pod(pod)
+            except Unavailable as unavailable:
+                logger.debug("Pod %s cannot be read: %s", pod.key, unavailable, extra=about(pod))
+            except Exception as error:
+                self._faults.note("reading", pod, error)
+            await self._clock.sleep(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
+
+
+def _end(assignment: Assignment, *, bound: bool) -> None:
+    if assignment.course is not None:
+        assignment.course.end(bound=bound)
+
+
+def annotations_of(policy: Policy) -> Mapping[str, str] | None:
+    if not policy.annotates:
+        return None
+    return {POLICY_ANNOTATION: policy.name, GENERATION_ANNOTATION: str(policy.generation)}

@@ -1,0 +1,259 @@
+"""The cluster as the watches tell it, plus what this process has decided and the watches have not shown yet.
+
+Every report goes the same way: identify it by UID, drop it if it is old news (`versions`), parse it, put the record
+into the `State` that decisions read, and return what the change means to waiting pods. Pods have a state
+machine of their own (`pods`, drawn there): unknown -> assumed -> confirmed -> gone, by UID.
+
+Invariants:
+
+1. The State is a function of the newest report of every known UID and of the open assumptions: the order in which
+   reports of different objects arrive does not matter, so nodes may come after their pods and go before them (#95124,
+   #93938).
+2. A report that makes no sense leaves its object out of decisions and is kept in `invalid` until a report that does, or
+   its removal. A node is taken out of the table. A bound pod takes room all the same, because the kubelet runs it: as
+   much as can be read of it, and no less than it had; one that waits is kept in `unreadable`.
+3. A change is returned where it may help a waiting pod, and for nothing else; a repeated report gives none.
+4. A removal that was reported is final for its UID, and only for its UID: a late report cannot resurrect it, a namesake
+   is not touched. One that was concluded from a list is not: whatever shows the object again is believed.
+5. After `start_over` the first report of an object replaces what was known of it: a bound pod may be unbound again.
+
+It has no clock and does no I/O, and only one event loop may write it.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from berth.engine.state.resources import MOST_RESOURCES
+from berth.engine.state.state import State
+from berth.model import KINDS, InvalidObject, Node, Pod, Record, parse, salvage_pod
+from berth.scheduler.cache.changes import UNCHANGED, Changes, node_change, object_change, same_but_for_version
+from berth.scheduler.cache.pod_states import FINISHED, Assumption, PodStates
+from berth.scheduler.cache.templates import NodeReader, PodReader
+from berth.scheduler.cache.versions import KnownKeys, Register
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A pod that waits for a node and makes no sense: what can be read of it, and what is wrong."""
+
+    pod: Pod
+    problem: InvalidObject
+
+
+class Cache:
+    """Everything known about the cluster; `state` is what decisions read."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self._registers = {kind.name: Register() for kind in KINDS}
+        self._pods = PodStates(self.state)
+        self._pod_reader = PodReader()
+        self._node_reader = NodeReader()
+        self._invalid: dict[tuple[str, str], InvalidObject] = {}
+        self._unreadable: dict[str, Unreadable] = {}
+        self._old_news = 0
+        self._left_out = 0  # resources of nodes
+        self.unreadable: Mapping[str, Unreadable] = MappingProxyType(self._unreadable)
+        self.invalid: Mapping[tuple[str, str], InvalidObject] = MappingProxyType(self._invalid)
+
+    @property
+    def pending(self) -> Mapping[str, Pod]:
+        """UID to pod, of every pod that has no room and wants some, whoever's schedulerName it carries; a live view."""
+        return self._pods.pending
+
+    def assumed(self) -> Mapping[str, Assumption]:
+        """UID to what is held for pods whose binding the cluster has not shown yet; a live view."""
+        return self._pods.assumed
+
+    def known(self, kind: str) -> KnownKeys:
+        """UID to key of every object seen and not removed, also of those left out as invalid; a live view."""
+        return self._registers[kind].known
+
+    def behind(self, kind: str, versions: Mapping[str, int]) -> list[str]:
+        """Those of these UIDs that are known in an older version than this."""
+        return self._registers[kind].behind(versions)
+
+    def newest(self, kind: str) -> int:
+        """The greatest version that was ever reported of the kind."""
+        return self._registers[kind].newest
+
+    def contradicted(self, kind: str, versions: Mapping[str, int], version: int) -> list[str]:
+        """Those of these UIDs that a list of this version has in an older one than was reported up to then."""
+        return self._registers[kind].contradicted(versions, version)
+
+    def unsure(self, kind: str) -> Set[str]:
+        """Known UIDs that have not been reported since `start_over`."""
+        return self._registers[kind].unsure
+
+    def start_over(self) -> None:
+        """The store has gone back in time. What is known stays until each object is reported again, or removed."""
+        for register in self._registers.values():
+            register.start_over()
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        """None at all where the namespace is not known."""
+        return self.state.namespace_labels(name) or {}
+
+    def uid_of(self, kind: str, body: Mapping[str, Any]) -> str:
+        """The UID that the body is about."""
+        return self._registers[kind].identify(body).uid
+
+    def key_of(self, kind: str, body: Mapping[str, Any]) -> str:
+        """The name of the object, with its namespace where it is in one."""
+        return self._registers[kind].identify(body).key
+
+    def holder(self, kind: str, body: Mapping[str, Any]) -> str | None:
+        """The UID that has the body's name at the moment, which may be another than the body's."""
+        return self._registers[kind].holder(body)
+
+    def observe(self, kind: str, body: Mapping[str, Any]) -> Changes:
+        """The cluster has (or had, if this is old news) the object in this version."""
+        register = self._registers[kind]
+        identity = register.identify(body)
+        if not register.is_news(identity):
+            self._old_news += 1
+            return UNCHANGED
+        unsure = identity.uid in register.unsure
+        replaced = register.record(identity)
+        changes = self._drop(kind, replaced, identity.key) if replaced is not None else UNCHANGED
+        if unsure and kind == "Pod":
+            changes += self._drop(kind, identity.uid, identity.key)
+        try:
+            record = self._read(kind, body)
+        except InvalidObject as problem:
+            self._note_invalid(kind, identity.key, problem)
+            if kind == "Pod":
+                return changes + self._leave_out_pod(identity.uid, body, problem)
+            return changes + self._take_out(kind, identity.uid, identity.key)
+        self._invalid.pop((kind, identity.key), None)
+        self._unreadable.pop(identity.uid, None)
+        return changes + self._take_in(kind, identity.key, record)
+
+    def _read(self, kind: str, body: Mapping[str, Any]) -> Record:
+        if kind == "Pod":
+            return self._pod_reader.read(body)
+        return self._node_reader.read(body) if kind == "Node" else parse(kind, body)
+
+    def remove(self, kind: str, body: Mapping[str, Any], *, told: bool = True) -> Changes:
+        """The object of this UID is gone. With a resourceVersion, so is everything up to that version of it.
+
+        `told`: the cluster said so, rather than that a list lacks the object.
+        """
+        register = self._registers[kind]
+        identity = register.identify(body)
+        key = register.known.get(identity.uid, identity.key)
+        return self._drop(kind, identity.uid, key) if register.remove(identity, told=told) else UNCHANGED
+
+    def assume(self, pod: Pod, node_name: str) -> Changes:
+        """Hold room for a pod that is about to be bound; ValueError when it has room already."""
+        return self._pods.assume(pod, node_name)
+
+    def nominate(self, uid: str, node_name: str) -> int | None:
+        """A pending or assumed pod is nominated to this node, or to none (""), as we decide; None for any other pod.
+
+        The number is to be given to `nomination_written` with the version of the pod that the API server has it in.
+        """
+        return self._pods.nominate(uid, node_name)
+
+    def nomination_written(self, uid: str, number: int, version: str) -> None:
+        """From this version on the cluster knows of the decision, and its reports count again."""
+        self._pods.nomination_written(uid, number, version)
+
+    def take_back_nominations(self) -> None:
+        """Others decide from now on: pods wait for the nodes that the cluster says, whatever we had in mind."""
+        self._pods.take_back_nominations()
+
+    def confirm(self, uid: str) -> None:
+        """The API server has answered the bind with success; the echo is still to come."""
+        self._registers["Pod"].outdate(uid)
+        self._pods.confirm(uid)
+
+    def forget(self, uid: str) -> Changes:
+        """The bind has not happened: the room is free, the pod pending again. Nothing, if the pod is not assumed."""
+        return self._pods.forget(uid)
+
+    def statistics(self) -> dict[str, Any]:
+        return {
+            "objects": {kind: len(register.known) for kind, register in self._registers.items()},
+            "invalid": dict(Counter(kind for kind, _ in self._invalid)),
+            "pods": self._pods.statistics(),
+            "nodes": len(self.state.table),
+            "old_news": self._old_news,
+            "templates": len(self._pod_reader),
+        }
+
+    def _take_in(self, kind: str, key: str, record: Record) -> Changes:
+        if isinstance(record, Pod):
+            return self._pods.observe(record)
+        if isinstance(record, Node):
+            return self._take_in_node(record)
+        old = self.state.objects[kind].get(key)
+        unchanged = old is not None and same_but_for_version(old, record)
+        self.state.put(kind, key, record, news=not unchanged)
+        return UNCHANGED if unchanged else object_change(kind, old, record)
+
+    def _take_in_node(self, node: Node) -> Changes:
+        old = self.state.table.node(node.name)
+        if old is node:
+            return UNCHANGED
+        changes = node_change(old, node)
+        if changes or old is None or old.allocatable != node.allocatable:
+            self.state.table.set_node(node)
+            self._note_left_out(node.name)
+        return changes
+
+    def _note_left_out(self, name: str) -> None:
+        """Said once, until all resources are counted again: every node may have some of those that are not."""
+        left_out = self.state.table.resources_left_out
+        if left_out and not self._left_out:
+            logger.warning(
+                "Node %s: the nodes have more than %d different resources; %d are not counted, as if no node had them",
+                name,
+                MOST_RESOURCES,
+                left_out,
+            )
+        self._left_out = left_out
+
+    def _note_invalid(self, kind: str, key: str, problem: InvalidObject) -> None:
+        if str(self._invalid.get((kind, key))) != str(problem):  # a relist repeats it, the log need not
+            # What a pod's field says is for those who may read the pod, not for those who may read the log.
+            where = problem.field or "its body"
+            words = f"Pod {key}: {where} makes no sense" if kind == "Pod" else str(problem)
+            fields = {"kind": kind, **({"pod": key} if kind == "Pod" else {})}
+            logger.warning("%s; left out of decisions until it is mended", words, extra=fields)
+        self._invalid[kind, key] = problem
+
+    def _leave_out_pod(self, uid: str, body: Mapping[str, Any], problem: InvalidObject) -> Changes:
+        """Without a UID or a name nothing can be said of a pod, nor to it: what is known of it stays."""
+        self._unreadable.pop(uid, None)
+        pod = salvage_pod(body)
+        if pod is None:
+            return self._pods.suspend(uid)
+        if not pod.node_name and pod.phase not in FINISHED:
+            self._unreadable[uid] = Unreadable(pod, problem)
+        return self._pods.observe_unreadable(pod)
+
+    def _drop(self, kind: str, uid: str, key: str) -> Changes:
+        self._invalid.pop((kind, key), None)
+        self._unreadable.pop(uid, None)
+        return self._take_out(kind, uid, key)
+
+    def _take_out(self, kind: str, uid: str, key: str) -> Changes:
+        if kind == "Pod":
+            return self._pods.remove(uid)
+        if kind == "Node":
+            self._node_reader.forget(uid)
+            return self._take_out_node(key)
+        gone = self.state.drop(kind, key)
+        return UNCHANGED if gone is None else object_change(kind, gone, None)
+
+    def _take_out_node(self, name: str) -> Changes:
+        node = self.state.table.node(name)
+        self.state.table.remove_node(name)
+        return node_change(node, None)

@@ -1,0 +1,286 @@
+"""Asking extenders about a pod: between the look at it and the decision, and never in the way of another pod.
+
+    start --- no node fits ------------------------------------------------------------------------> conclude
+      |------ too many ask the same extenders already: held, until one of them has ended
+      +------ nodes that fit --> filter, one extender after the other --> prioritize, all at once --> conclude
+                                    |--- one failed that may be ignored: as if it were not there
+                                    +--- another failed ---------------------------------------------> fail
+
+Everything before and after the asking is synchronous. Meanwhile the cluster goes on: what was said of a node holds for
+the node that it was said of, which is known by its UID. One that has been deleted and made again under its name was not
+asked about, nor was one that came or became free later; whether those that were still fit is decided anew, in the same
+step that takes one of them.
+
+An extender that hangs slows down the pods that need it and no others: each group of pods that ask the same extenders
+has a number of places of its own, and who finds none waits for one, by priority, outside the queue's sight. Asking ends
+when its pod is gone, has changed, or belongs to another policy.
+
+What it does not do: know what is asked in which order (`Round`), decide (`Cycle`), speak HTTP (`Asker`), keep objects
+(`Bodies`).
+"""
+
+import asyncio
+import heapq
+import logging
+from collections import Counter
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from berth.engine.extender_result import Outside
+from berth.engine.pipeline import Diagnosis
+from berth.engine.preemption.victims import Candidate
+from berth.model import Node, Pod
+from berth.policy.compile import ActivePolicy
+from berth.policy.policy_store import PolicyStore
+from berth.policy.records import Extender, Policy
+from berth.scheduler.cache.cache import Cache
+from berth.scheduler.error_log import Faults
+from berth.scheduler.extenders.extender_preemption import VictimTalks
+from berth.scheduler.extenders.extender_protocol import (
+    Asker,
+    Bodies,
+    ExtenderFailed,
+    about_binding,
+    interested,
+    read_bound,
+)
+from berth.scheduler.extenders.extender_round import NOBODY, Round
+from berth.scheduler.log_fields import about
+from berth.scheduler.ports import (
+    Attempts,
+    Clock,
+    Declined,
+    NotNarrowed,
+    OutcomeUnknown,
+    OutsideBind,
+    Unavailable,
+)
+from berth.scheduler.queue.queue import Queue, QueuedPod
+
+PLACES = 64  # for pods that ask the same extenders
+
+logger = logging.getLogger(__name__)
+
+Lane = tuple[str, ...]
+"""Where the extenders listen that a pod needs."""
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    """One attempt that waits for answers. `nodes` are those that fit when it began."""
+
+    item: QueuedPod
+    pod: Pod
+    active: ActivePolicy
+    extenders: tuple[Extender, ...]
+    nodes: Mapping[str, Node]
+    lane: Lane
+    task: asyncio.Task[None] | None = None
+    is_over: bool = False
+
+
+class Extending:
+    """Implements `berth.scheduler.ports.Extenders`."""
+
+    def __init__(
+        self,
+        *,
+        attempts: Attempts,
+        cache: Cache,
+        queue: Queue,
+        policies: PolicyStore,
+        asker: Asker,
+        bodies: Bodies,
+        clock: Clock,
+        faults: Faults,
+        places: int = PLACES,
+    ) -> None:
+        self._attempts = attempts
+        self._cache = cache
+        self._queue = queue
+        self._policies = policies
+        self._asker = asker
+        self._bodies = bodies
+        self._clock = clock
+        self._faults = faults
+        self._places = places
+        self._calls: dict[str, _Call] = {}
+        self._busy: Counter[Lane] = Counter()
+        self._held: dict[Lane, list[tuple[int, float, int, QueuedPod]]] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in the order in which they began
+        self._refilling: set[Lane] = set()
+        self._said: dict[str, str] = {}  # by extender: the problem that was logged last
+        self._talks = VictimTalks(cache.state, asker, bodies, self._note)
+        policies.on_change(self.follow_policies)
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    # --- attempts ----------------------------------------------------------------------------------------------------
+
+    def concerns(self, policy: Policy, pod: Pod) -> bool:
+        return any(extender.filter_verb or extender.prioritize_verb for extender in interested(policy, pod))
+
+    def start(self, item: QueuedPod, pod: Pod, active: ActivePolicy) -> None:
+        extenders = interested(active.policy, pod)
+        lane = tuple(extender.url_prefix for extender in extenders)
+        if self._busy[lane] >= self._places:
+            self._queue.hold(item)
+            heapq.heappush(self._held.setdefault(lane, []), (-pod.priority, item.since, item.sequence, item))
+            return
+        nodes = self._nodes(pod, active)
+        if not nodes:
+            self._attempts.conclude(item, pod, active, NOBODY)
+            return
+        call = self._calls[item.uid] = _Call(item, pod, active, extenders, nodes, lane)
+        self._busy[lane] += 1
+        call.task = self._spawn(self._run(call))
+
+    def look(self, uid: str) -> None:
+        """The cluster spoke of the pod: end an asking that nobody needs any more."""
+        call = self._calls.get(uid)
+        if call is not None and (call.item.changed or not self._queue.is_in_flight(call.item)):
+            self._cut_off(call)
+
+    def follow_policies(self) -> None:
+        """Other policies are in force: attempts under one that is not the pod's any more begin anew."""
+        for call in list(self._calls.values()):
+            labels = self._cache.namespace_labels(call.pod.namespace)
+            if self._policies.for_pod(call.pod, labels) is not call.active:
+                self._cut_off(call)
+        for lane in list(self._held):
+            self._release(lane)
+
+    async def stop(self) -> None:
+        self._held.clear()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def statistics(self) -> dict[str, int]:
+        return {"waiting": len(self._calls), "held": sum(map(len, self._held.values()))}
+
+    def _nodes(self, pod: Pod, active: ActivePolicy) -> Mapping[str, Node]:
+        """The nodes that fit; none as well where a plugin fails, which shows again when it is decided."""
+        table = self._cache.state.table
+        try:
+            found = active.pipeline.feasible(pod, self._cache.state)
+        except Exception:
+            return {}
+        if isinstance(found, Diagnosis):
+            return {}
+        return {name: node for name in found if (node := table.node(name)) is not None}
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+        return task
+
+    # --- one attempt -------------------------------------------------------------------------------------------------
+
+    async def _run(self, call: _Call) -> None:
+        said, problem = None, ""
+        try:
+            round_ = Round(call.active, call.pod, call.extenders, call.nodes, self._asker, self._bodies, self._note)
+            said = await round_.ask()
+        except (ExtenderFailed, Unavailable) as error:
+            problem = str(error)
+        except Exception as error:
+            self._faults.note("asking extenders about", call.pod, error)
+            problem = f"the scheduler failed: {type(error).__name__}: {error}"
+        finally:
+            self._end(call)
+        if said is None:
+            self._attempts.fail(call.item, call.pod, call.active, problem)
+        else:
+            self._attempts.conclude(call.item, call.pod, call.active, self._as_of_now(call, said))
+
+    def _as_of_now(self, call: _Call, said: Outside) -> Outside:
+        """What was said of the nodes that are still there."""
+        table = self._cache.state.table
+        same = {name for name, asked in call.nodes.items() if (now := table.node(name)) and now.uid == asked.uid}
+        refused = {name: why for name, why in said.refused.items() if name in same}
+        return Outside(said.allowed & same, refused, said.points)
+
+    # --- places ------------------------------------------------------------------------------------------------------
+
+    def _cut_off(self, call: _Call) -> None:
+        self._end(call)  # here, too: a task that is cancelled before its first step never comes to its end
+        if call.task is not None:
+            call.task.cancel()
+        self._queue.abandon(call.item)
+
+    def _end(self, call: _Call) -> None:
+        """The place is free, for the first of those that are held."""
+        if call.is_over:
+            return
+        call.is_over = True
+        if self._calls.get(call.item.uid) is call:
+            del self._calls[call.item.uid]
+        self._busy[call.lane] -= 1
+        if not self._busy[call.lane]:
+            del self._busy[call.lane]
+        if call.lane in self._held and call.lane not in self._refilling:
+            self._refilling.add(call.lane)
+            self._spawn(self._refill(call.lane))
+
+    async def _refill(self, lane: Lane) -> None:
+        try:
+            while self._held.get(lane) and self._busy[lane] < self._places:
+                if not self._queue.is_open:
+                    self._release(lane)
+                    return
+                item = heapq.heappop(self._held[lane])[-1]
+                if self._queue.resume(item):
+                    self._attempts.attempt(item)
+                    await self._clock.sleep(0)
+            if not self._held.get(lane):
+                self._held.pop(lane, None)
+        finally:
+            self._refilling.discard(lane)
+
+    def _release(self, lane: Lane) -> None:
+        """Everybody who is held goes back into the queue, where the order is made anew."""
+        for *_, item in self._held.pop(lane, ()):
+            if self._queue.resume(item):
+                self._queue.abandon(item)
+
+    # --- binding and preempting --------------------------------------------------------------------------------------
+
+    def binder(self, active: ActivePolicy, pod: Pod) -> OutsideBind | None:
+        for extender in interested(active.policy, pod):
+            if extender.bind_verb:
+                return OutsideBind(extender.url_prefix, partial(self._bind, active, extender))
+        return None
+
+    async def _bind(self, active: ActivePolicy, extender: Extender, pod: Pod, node_name: str) -> None:
+        try:
+            read_bound(await self._asker.ask(extender, extender.bind_verb, about_binding(pod, node_name)))
+        except ExtenderFailed as error:
+            self._note(active, extender, error)
+            raise (Declined if extender.ignorable else OutcomeUnknown)(str(error)) from error
+
+    def narrows(self, policy: Policy, pod: Pod) -> bool:
+        return any(extender.preempt_verb for extender in interested(policy, pod))
+
+    async def narrow(self, active: ActivePolicy, pod: Pod, candidates: Sequence[Candidate]) -> list[Candidate]:
+        try:
+            return await self._talks.narrow(active, interested(active.policy, pod), pod, candidates)
+        except (ExtenderFailed, Unavailable) as error:
+            raise NotNarrowed(str(error)) from error
+
+    def _note(self, active: ActivePolicy, extender: Extender, error: ExtenderFailed) -> None:
+        """Counted each time, and logged when it is news."""
+        message = str(error)
+        self._policies.usage.failed(active, f"extender {extender.url_prefix}", message)
+        if self._said.get(extender.url_prefix) != message:
+            self._said[extender.url_prefix] = message
+            ignored = " It is ignored, as the policy says." if extender.ignorable else ""
+            logger.warning(
+                "SchedulingPolicy %s: extender %s: %s.%s",
+                *(active.policy.name, extender.url_prefix, message, ignored),
+                extra=about(policy=active.policy.name),
+            )

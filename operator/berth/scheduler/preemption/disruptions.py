@@ -1,0 +1,95 @@
+"""Pods that we push out, counted against disruption budgets until the budgets' own status counts them.
+
+A budget says how many pods may go, as the disruption controller last saw them. A pod that we delete is missing in that
+number a moment later, and until then it looks as if one more could go (#91492). So it is taken off here, from the
+decision on, until it is seen leaving and the budget has been written again since; as the controller may have been at
+work when the pod began to leave, not before some seconds have passed. Where nobody writes budgets, until more have.
+"""
+
+from dataclasses import dataclass, field
+
+from berth.engine.state.budgets import KIND, Budgets
+from berth.engine.state.state import State
+from berth.model import Pod
+from berth.scheduler.ports import Clock
+
+LEAST_SECONDS = 2.0
+MOST_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class _Leaver:
+    node: str
+    budgets: list[str]
+    since: float | None = None  # it was seen leaving
+    versions: list[str] = field(default_factory=list)  # of the budgets at that moment
+
+
+class Disruptions:
+    """Keeps `State.disrupting`."""
+
+    def __init__(self, state: State, clock: Clock) -> None:
+        self._state = state
+        self._clock = clock
+        self._leavers: dict[str, _Leaver] = {}
+        self._budgets: Budgets | None = None
+
+    def begin(self, pod: Pod, node_name: str) -> None:
+        """The pod is to leave the node, where it may have come after it had left another, or this one before."""
+        leaver = self._leavers.get(pod.uid)
+        if leaver is None:
+            leaver = _Leaver(node_name, [])
+        elif self._is_there(pod.uid, node_name):
+            leaver.node, leaver.since = node_name, None
+        else:
+            return
+        for key in self._budgets_of(pod):  # other ones than before, if it has other labels by now
+            if key not in leaver.budgets:
+                leaver.budgets.append(key)
+                self._state.disrupting.setdefault(key, set()).add(pod.uid)
+        if leaver.budgets:
+            self._leavers[pod.uid] = leaver
+
+    def _budgets_of(self, pod: Pod) -> list[str]:
+        if self._budgets is None or not self._budgets.are_of(self._state):
+            self._budgets = Budgets(self._state)
+        return self._budgets.of(pod)
+
+    def end(self, uid: str) -> None:
+        """The pod stays, or is counted by others now."""
+        leaver = self._leavers.pop(uid, None)
+        for key in leaver.budgets if leaver is not None else ():
+            pods = self._state.disrupting[key]
+            pods.discard(uid)
+            if not pods:
+                del self._state.disrupting[key]
+
+    def heard_of_pod(self, uid: str) -> None:
+        """The cluster spoke of the pod."""
+        leaver = self._leavers.get(uid)
+        if leaver is not None and leaver.since is None and not self._is_there(uid, leaver.node):
+            leaver.since, leaver.versions = self._clock.now(), self._versions(leaver)
+
+    def look(self) -> None:
+        """End what the budgets count by now, and remember nothing of pods that are gone."""
+        if self._budgets is not None:
+            self._budgets.forget_gone()
+        now = self._clock.now()
+        for uid, leaver in list(self._leavers.items()):
+            self.heard_of_pod(uid)  # a pod of which only its successor was heard is gone as well
+            if leaver.since is not None:
+                passed = now - leaver.since
+                if passed >= MOST_SECONDS or (passed >= LEAST_SECONDS and self._are_written(leaver)):
+                    self.end(uid)
+
+    def _is_there(self, uid: str, node_name: str) -> bool:
+        """Whether the pod is on the node, and is not going to leave it as the cluster knows."""
+        there = self._state.table.pods_on(node_name).get(uid)
+        return there is not None and not there.deleting
+
+    def _are_written(self, leaver: _Leaver) -> bool:
+        return all(new != old for new, old in zip(self._versions(leaver), leaver.versions, strict=True))
+
+    def _versions(self, leaver: _Leaver) -> list[str]:
+        budgets = self._state.objects[KIND]
+        return [budgets[key].resource_version if key in budgets else "" for key in leaver.budgets]

@@ -1,0 +1,278 @@
+"""Preemption carried out: a pod that fits nowhere pushes pods of lower priority out, and waits until they are gone.
+
+    reject --- no preemption, or nobody to push out: park, report
+       |------ extenders have a say in it: asked, then on with what they leave
+       +------ a node: nominated at once (`nominating`) --> victims pushed out in the background (`evicting`)
+
+What is decided is decided in one step with the attempt. The nomination holds from that step on: for others the pod is
+as good as there. Pods of lower priority that wait for the same node wait for it no more, and are tried again.
+
+What it does not do: choose victims (`berth.engine.preemption.preemption`), count those that budgets do not count yet
+(`disruptions`).
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from berth.engine.pipeline import Diagnosis
+from berth.engine.plugin import PluginFailed
+from berth.engine.preemption.preemption import NoNomination, choose
+from berth.engine.preemption.victims import Candidate, Nomination
+from berth.model import Pod
+from berth.policy.compile import ActivePolicy
+from berth.policy.policy_store import PolicyStore
+from berth.scheduler.cache.cache import Cache
+from berth.scheduler.cache.changes import asks_the_same
+from berth.scheduler.error_log import Faults
+from berth.scheduler.event_intake import Intake
+from berth.scheduler.measures import ERROR, SUCCESS, UNSCHEDULABLE
+from berth.scheduler.ports import Clock, Cluster, Extenders, NotNarrowed, Random
+from berth.scheduler.preemption.evicting import Evicting, GiveUp, Push
+from berth.scheduler.preemption.nominating import Nominator
+from berth.scheduler.queue.queue import Queue, QueuedPod
+from berth.scheduler.reporting import Reporter
+
+NOBODY_LEFT = NoNomination("preemption: no candidate node for preemption")
+BUCKETS = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(slots=True, eq=False)
+class _Asking:
+    """One pod about whose victims extenders are asked."""
+
+    item: QueuedPod
+    task: asyncio.Task[None]
+
+
+class Preempting:
+    """`extenders` are asked by whoever set them here; `give_up` ends the assignment of a pod that is not bound yet."""
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        queue: Queue,
+        policies: PolicyStore,
+        intake: Intake,
+        cluster: Cluster,
+        clock: Clock,
+        random: Random,
+        reporter: Reporter,
+        faults: Faults,
+        give_up: GiveUp,
+    ) -> None:
+        self._state = cache.state
+        self._queue = queue
+        self._usage = policies.usage
+        self._intake = intake
+        self._random = random
+        self._reporter = reporter
+        self._faults = faults
+        self._nominator = Nominator(cache, queue, policies, cluster, faults)
+        self._evicting = Evicting(
+            cache=cache,
+            queue=queue,
+            intake=intake,
+            nominator=self._nominator,
+            cluster=cluster,
+            clock=clock,
+            reporter=reporter,
+            usage=policies.usage,
+            faults=faults,
+            give_up=give_up,
+        )
+        self._asking: dict[str, _Asking] = {}
+        self.withdraw = self._nominator.withdraw
+        self.expect = self._nominator.expect
+        self.drop = self._nominator.drop
+        self.look_at_node = self._nominator.look_at_node
+        self.lead = self._nominator.lead
+        self.stand_by = self._nominator.stand_by
+        self.extenders: Extenders | None = None
+        self.attempts = 0
+        self.victims: Counter[int] = Counter()  # how often so many were chosen
+
+    def reject(self, item: QueuedPod, pod: Pod, active: ActivePolicy, diagnosis: Diagnosis) -> None:
+        """End an attempt that has found no node, on the state that it was made on."""
+        survey, query, kept = diagnosis.survey, diagnosis.query, diagnosis.in_words()
+        if active.preemption is None or survey is None or query is None:
+            self.withdraw(pod)  # nobody makes a node free for it, and the one that it was nominated to does not fit
+            self._park(item, pod, active, kept, kept.message)
+            return
+        self.attempts += 1
+        self._evicting.disruptions.look()
+        if item.stopwatch is not None:
+            item.stopwatch.skip()
+        try:
+            found = active.preemption.find(active.pipeline, query, survey, self._state, self._random)
+        except PluginFailed as failure:
+            self._usage.failed(active, f"plugin {failure.plugin}", failure.problem)
+            found = NoNomination(f"preemption: {failure}", error=True)
+        if item.stopwatch is not None:
+            item.stopwatch("PostFilter", _status(found))
+        if isinstance(found, NoNomination):
+            self._refuse(item, pod, active, kept, found)
+        elif self.extenders is not None and self.extenders.narrows(active.policy, pod):
+            fixed = [Candidate(candidate.cost, partial(_same, candidate.nominate())) for candidate in found]
+            asking = self._ask(self.extenders, item, pod, active, kept, fixed)
+            self._asking[item.uid] = _Asking(item, asyncio.get_running_loop().create_task(asking))
+        else:
+            self._preempt(item, pod, active, kept, choose(found, self._random))
+
+    def _park(self, item: QueuedPod, pod: Pod, active: ActivePolicy, diagnosis: Diagnosis, message: str) -> None:
+        self._evicting.wait(item, active, diagnosis)
+        self._reporter.rejected(pod, message, error=False)
+
+    def _refuse(
+        self, item: QueuedPod, pod: Pod, active: ActivePolicy, diagnosis: Diagnosis, refusal: NoNomination
+    ) -> None:
+        if refusal.withdraws:
+            self.withdraw(pod)
+        self._park(item, pod, active, diagnosis, f"{diagnosis.message} {refusal.message}")
+
+    async def _ask(
+        self,
+        extenders: Extenders,
+        item: QueuedPod,
+        asked: Pod,
+        active: ActivePolicy,
+        diagnosis: Diagnosis,
+        candidates: Sequence[Candidate],
+    ) -> None:
+        """The extenders, and go on with what they leave, if pod and policy are still those that were asked about."""
+        refusal, left = NOBODY_LEFT, list[Candidate]()
+        try:
+            left = await extenders.narrow(active, asked, candidates)
+        except NotNarrowed as problem:
+            refusal = NoNomination(f"preemption: {problem}", error=True)
+        except Exception as error:
+            self._faults.note("asking extenders about the victims of", asked, error)
+            refusal = NoNomination(f"preemption: the scheduler failed: {type(error).__name__}: {error}", error=True)
+        finally:
+            asking = self._asking.get(item.uid)
+            if asking is not None and asking.task is asyncio.current_task():  # else the pod is asked about anew
+                del self._asking[item.uid]
+        try:
+            self._go_on(item, asked, active, diagnosis, candidates, left, refusal)
+        except Exception as error:
+            self._faults.note("preempting for", asked, error)
+            self._queue.fail(item, active.policy.pace)
+
+    def _go_on(
+        self,
+        item: QueuedPod,
+        asked: Pod,
+        active: ActivePolicy,
+        diagnosis: Diagnosis,
+        offered: Sequence[Candidate],
+        left: Sequence[Candidate],
+        refusal: NoNomination,
+    ) -> None:
+        """With the candidates that are left, on the cluster as it is now; refused where none is possible.
+
+        Where one of the victims that were offered need not go any more, everything is looked at anew.
+        """
+        if not self._queue.is_in_flight(item):
+            return
+        pod = self._intake.wanted(item.uid)
+        if pod is None:
+            self._queue.done(item.uid)
+            return
+        if not self._queue.is_open or not asks_the_same(asked, pod) or self._intake.policy_for(pod) is not active:
+            self._queue.abandon(item)
+            return
+        chosen = None
+        try:
+            possible = [candidate for candidate in left if self._is_possible(pod, active, candidate.nominate())]
+            if possible:
+                chosen = choose(possible, self._random)
+                if self._spares_one(pod, active, chosen, offered):
+                    self._queue.abandon(item)
+                    return
+        except PluginFailed as failure:
+            self._usage.failed(active, f"plugin {failure.plugin}", failure.problem)
+            chosen, refusal = None, NoNomination(f"preemption: {failure}", error=True)
+        if chosen is None:
+            self._refuse(item, pod, active, diagnosis, refusal)
+        else:
+            self._preempt(item, pod, active, diagnosis, chosen)
+
+    def _is_possible(self, pod: Pod, active: ActivePolicy, nomination: Nomination) -> bool:
+        """Whether what extenders want is still enough, on the cluster as it is now, and nobody who may not goes."""
+        if any(victim.priority >= pod.priority for victim in nomination.victims):
+            return False
+        return active.pipeline.fits_without(pod, self._state, nomination.node, nomination.victims)
+
+    def _spares_one(self, pod: Pod, active: ActivePolicy, chosen: Nomination, offered: Sequence[Candidate]) -> bool:
+        """Whether a victim that we had chosen ourselves need not go any more; those that extenders add are theirs."""
+        nominations = (candidate.nominate() for candidate in offered)
+        ours = {victim.uid for said in nominations if said.node == chosen.node for victim in said.victims}
+        victims = [victim for victim in chosen.victims if victim.uid in ours]
+
+        def fits_with(spared: Pod) -> bool:
+            gone = [victim for victim in victims if victim is not spared]
+            return active.pipeline.fits_without(pod, self._state, chosen.node, gone)
+
+        return any(map(fits_with, victims))
+
+    def _preempt(
+        self, item: QueuedPod, pod: Pod, active: ActivePolicy, diagnosis: Diagnosis, nomination: Nomination
+    ) -> None:
+        self._nominator.take_over(pod, nomination.node)
+        self._nominator.nominate(pod, nomination.node)
+        self._reporter.rejected(pod, diagnosis.message, error=False)
+        victims = [victim for victim in nomination.victims if not victim.deleting]
+        if not victims:  # nothing has to be done, and what is leaving says so when it is gone
+            self._evicting.wait(item, active, diagnosis)
+            return
+        self.victims[len(nomination.victims)] += 1
+        self._evicting.start(Push(item, pod, active, nomination.node, victims, diagnosis))
+
+    # --- what the cluster says ---------------------------------------------------------------------------------------
+
+    def look(self, uid: str) -> None:
+        """The cluster spoke of the pod: a preemptor, a victim, or one that is neither."""
+        self._evicting.look(uid)
+        asking = self._asking.get(uid)
+        if asking is not None and (asking.item.changed or not self._queue.is_in_flight(asking.item)):
+            del self._asking[uid]
+            asking.task.cancel()
+            self._queue.abandon(asking.item)
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    async def drain(self, seconds: float) -> None:
+        """Ask nobody any more, and let the evictions that run end; none begins, since the queue is closed."""
+        tasks = [asking.task for asking in self._asking.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._evicting.drain(seconds)
+
+    def statistics(self) -> dict[str, Any]:
+        """`victims`: how often so many were chosen, by the bounds of kube-scheduler's histogram, with sum and count."""
+        counts = self.victims
+        return {
+            "attempts": self.attempts,
+            "running": len(self._evicting),
+            "outcomes": dict(self._evicting.outcomes),
+            "victims": {
+                "buckets": {bound: sum(times for n, times in counts.items() if n <= bound) for bound in BUCKETS},
+                "count": counts.total(),
+                "sum": sum(n * times for n, times in counts.items()),
+            },
+        }
+
+
+def _status(found: Sequence[Candidate] | NoNomination) -> str:
+    if not isinstance(found, NoNomination):
+        return SUCCESS
+    return ERROR if found.error else UNSCHEDULABLE
+
+
+def _same(nomination: Nomination) -> Nomination:
+    return nomination

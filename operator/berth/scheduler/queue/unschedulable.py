@@ -1,0 +1,265 @@
+"""The unschedulable pods, by when they are tried again whatever happens, and by what may help them before.
+
+Pods that the same plugins rejected, that are alike to these plugins, and that have one priority are a group: a change
+is judged once a group. Groups are rows of columns, so that a change finds those that it may help without a look at the
+others:
+
+    listens   int64[slots]   a bit for each event that may help the group
+    local     int64[slots]   a bit for each event that, through every plugin that listens to it, helps on one node only
+    marked    int64[slots]   a bit for each event by which only changes help it that show one of its marks
+    pinned    bool[slots]    may go only to nodes that show one of its marks
+    room      (Demand)       what the group's pods ask for; where NodeResourcesFit is among those that rejected them, a
+                             change on a node without the room for them helps none of them
+
+Marked and pinned groups are found by what the change shows (engine/queueing/marks.py). What a change costs depends on
+how many groups it may help, not on how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from berth.engine.events import Change, Event
+from berth.engine.plugin import Plugin, Query
+from berth.engine.queueing.demand import PREEMPTS_NOBODY, Demand
+from berth.engine.queueing.marks import MOST_MARKS, Kind, Mark, Shown, shown_by
+from berth.engine.state.columns import grown
+from berth.engine.state.state import State
+from berth.engine.verdict import BoolColumn, Int64Column
+from berth.model import Pod
+from berth.scheduler.queue.heap import Heap, Order
+
+if TYPE_CHECKING:
+    from berth.scheduler.queue.queued_pod import QueuedPod
+
+Members = dict[str, "QueuedPod"]
+"""By UID, in the order in which they came."""
+
+_FIRST_SLOTS: Final = 64
+_BIT: Final = {event: 1 << number for number, event in enumerate(Event)}
+
+
+class Profile(NamedTuple):
+    """What the plugins that rejected a pod say of it: the events that help it only on the node where they happen,
+    `pins`, of which a node shows one that it may go to (none: it may go anywhere), and the events by which it is helped
+    only by changes that show one of `marks`.
+    """
+
+    local: frozenset[Event] = frozenset()
+    pins: frozenset[Mark] = frozenset()
+    marked: frozenset[Event] = frozenset()
+    marks: frozenset[Mark] = frozenset()
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Pods that the same changes help."""
+
+    key: Hashable
+    slot: int
+    profile: Profile
+    members: Members = field(default_factory=dict)
+    turn: Order = ()  # of the first
+
+    @property
+    def first(self) -> QueuedPod:
+        """The one that came first."""
+        return next(iter(self.members.values()))
+
+
+class Parked:
+    def __init__(self) -> None:
+        self._by_time: Heap[QueuedPod] = Heap()
+        self._groups: dict[Hashable, Group] = {}
+        self._slots: list[Group | None] = []
+        self._free: list[int] = []
+        self._listens: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
+        self._local: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
+        self._flags: Int64Column = np.zeros((2, _FIRST_SLOTS), dtype=np.int64)  # pinned, and fitted
+        self._demand = Demand()
+        self._marked: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
+        self._index = _MarkIndex()
+        self._by_namespace: dict[Hashable, Members] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_time)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter(self._by_time)
+
+    def add(self, item: QueuedPod, order: Order) -> None:
+        """`order` is the moment at which the pod is tried again whatever happens, and its turn among the others."""
+        self._by_time.push(item.uid, order, item)
+        self._by_namespace.setdefault(item.pod.namespace, {})[item.uid] = item
+        group = self._groups.get(item.group)
+        if group is None:
+            group = self._open_group(item)
+            group.turn = order[1:]
+        item.group, item.profile = group.key, group.profile  # equal, and kept once
+        group.members[item.uid] = item
+
+    def discard(self, item: QueuedPod) -> None:
+        """One that is not there is no error."""
+        if not self._by_time.discard(item.uid):
+            return
+        namesakes = self._by_namespace[item.pod.namespace]
+        del namesakes[item.uid]
+        if not namesakes:
+            del self._by_namespace[item.pod.namespace]
+        group = self._groups[item.group]
+        del group.members[item.uid]
+        if group.members:
+            group.turn = self._by_time.order_of(group.first.uid)[1:]
+        else:
+            self._close_group(group)
+
+    def first(self) -> tuple[Order, QueuedPod] | None:
+        """The one whose time comes first."""
+        return self._by_time.first()
+
+    def group(self, key: Hashable) -> Group | None:
+        return self._groups.get(key)
+
+    def listening(self, events: Iterable[Event]) -> list[Group]:
+        """The groups that one of the events may help, wherever it happened."""
+        return self._at(np.flatnonzero(self._listens & _bits(events)).tolist())
+
+    def concerned(self, change: Change, state: State) -> tuple[list[Group], list[Group]]:
+        """The groups that the change may help, as far as columns tell: anywhere, and on its node only."""
+        if not self._groups:
+            return [], []
+        bits = _bits(change.events)
+        listens, local = self._listens & bits, self._local & bits
+        shown = np.zeros(len(listens), dtype=np.bool_)
+        if self._index:
+            shown[list(self._index.showing(shown_by(change, state)))] = True
+        anywhere = (listens & ~local != 0) & (shown | (listens & ~self._marked != 0))
+        found = self._at(np.flatnonzero(anywhere).tolist())
+        if not local.any():
+            return found, []
+        here = (listens == local) & (local != 0) & self._has_room(state, change.node)
+        return found, self._at(np.flatnonzero(here & (shown | (self._flags[0] == 0))).tolist())
+
+    def places(self, group: Group, state: State, node: str) -> int:
+        """How many of the group's pods the node has room for, which NodeResourcesFit need not have looked at; never
+        none.
+        """
+        return max(1, self._demand.count(state, node, group.slot))
+
+    def in_namespace(self, namespace: str) -> list[QueuedPod]:
+        return list(self._by_namespace.get(namespace, {}).values())
+
+    def _has_room(self, state: State, node: str) -> BoolColumn:
+        room: BoolColumn = self._flags[1] == 0
+        fits = self._demand.fitting(state, node)
+        room[: len(fits)] |= fits[: len(room)]
+        return room
+
+    def _at(self, slots: Iterable[int]) -> list[Group]:
+        return [group for group in map(self._slots.__getitem__, slots) if group is not None]
+
+    def _open_group(self, item: QueuedPod) -> Group:
+        if self._free:
+            slot = self._free.pop()
+        else:
+            slot = len(self._slots)
+            self._slots.append(None)
+            if slot >= len(self._listens):
+                self._listens, self._local = grown(self._listens, 2 * slot), grown(self._local, 2 * slot)
+                self._flags, self._marked = grown(self._flags, 2 * slot), grown(self._marked, 2 * slot)
+        pod, profile, needs = item.pod, item.profile, _needs(item)
+        group = Group(item.group, slot, profile)
+        self._slots[slot] = self._groups[item.group] = group
+        self._listens[slot], self._local[slot] = _bits(item.wakes_on), _bits(profile.local)
+        self._marked[slot] = _bits(profile.marked)
+        self._flags[:, slot] = bool(profile.pins), needs is not None
+        self._demand.put(slot, {"pods": 1, **pod.requests} if needs is None else needs, _level(pod))
+        self._index.add(slot, profile.pins | profile.marks)
+        return group
+
+    def _close_group(self, group: Group) -> None:
+        slot = group.slot
+        del self._groups[group.key]
+        self._slots[slot] = None
+        self._listens[slot] = self._local[slot] = self._marked[slot] = 0
+        self._flags[:, slot] = 0
+        self._demand.clear(slot)
+        self._index.discard(slot, group.profile.pins | group.profile.marks)
+        self._free.append(slot)
+
+
+def _bits(events: Iterable[Event]) -> int:
+    return sum(_BIT[event] for event in events)
+
+
+class _MarkIndex:
+    """Slots by the kinds, names and values of their marks."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[Kind, dict[str, dict[str, dict[int, None]]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._kinds)
+
+    def add(self, slot: int, marks: Iterable[Mark]) -> None:
+        for kind, name, value in marks:
+            self._kinds.setdefault(kind, {}).setdefault(name, {}).setdefault(value, {})[slot] = None
+
+    def discard(self, slot: int, marks: Iterable[Mark]) -> None:
+        for kind, name, value in marks:
+            names = self._kinds[kind]
+            del names[name][value][slot]
+            if not names[name][value]:
+                del names[name][value]
+            if not names[name]:
+                del names[name]
+            if not names:
+                del self._kinds[kind]
+
+    def showing(self, shown: Iterable[Shown]) -> dict[int, None]:
+        """The slots of which a mark is shown."""
+        found: dict[int, None] = {}
+        for kind, values in shown:
+            names = self._kinds.get(kind)
+            if names is None:
+                continue
+            for name in values if len(values) <= len(names) else names:  # either may be thousands
+                if name in names and name in values:
+                    slots, value = names[name], values[name]
+                    found |= slots.get(value, {})
+                    if value:
+                        found |= slots.get("", {})
+        return found
+
+
+def profile_of(pod: Pod, wakes_on: frozenset[Event], plugins: Sequence[Plugin], state: State) -> Profile:
+    """A plugin that fails to tell says nothing, and so do the others."""
+    none, query = frozenset[Event](), Query(pod, state.table)
+    try:
+        local = none.union(*(plugin.local_events for plugin in plugins))
+        elsewhere = none.union(*(plugin.wakes_on - plugin.local_events for plugin in plugins))
+        admitting = (plugin.node_marks(query, state) for plugin in plugins)
+        pins = next((marks for marks in admitting if marks and len(marks) <= MOST_MARKS), frozenset[Mark]())
+        told = [(plugin.wakes_on, plugin.hint_marks(query, state)) for plugin in plugins]
+        open_to = none.union(*(on - (marks.events if len(marks.marks) <= MOST_MARKS else none) for on, marks in told))
+        marked = (wakes_on & none.union(*(on for on, _ in told))) - open_to
+        marks = frozenset[Mark]().union(*(one.marks for _, one in told if not marked.isdisjoint(one.events)))
+        return Profile((wakes_on & local) - elsewhere, pins, marked, marks)
+    except Exception:
+        return Profile()
+
+
+def _needs(item: QueuedPod) -> Mapping[str, int] | None:
+    """The resources that the plugins that rejected the pod look at, as far as they tell."""
+    try:
+        return next(filter(None, (plugin.needed_resources(item.pod) for plugin in item.plugins)), None)
+    except Exception:
+        return None
+
+
+def _level(pod: Pod) -> int:
+    return PREEMPTS_NOBODY if pod.preemption_policy == "Never" else pod.priority
