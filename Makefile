@@ -63,6 +63,7 @@ test: $(READY) ## run the tests that need nothing but Python: make test [JOBS=0]
 
 check: $(READY) ## ruff, mypy --strict, import-linter
 	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 

@@ -243,9 +243,7 @@ def _creations(scheduler: Started, names: Sequence[str]) -> Iterator[list[Reques
 
 async def _wait_bound(scheduler: Started, names: Sequence[str]) -> None:
     pods = scheduler.pods
-    await pods.wait(
-        lambda: pods.count_bound("default", names) == len(names), "pods", lambda: scheduler.process.running
-    )
+    await pods.wait(lambda: pods.count_bound("default", names) == len(names), "pods", lambda: scheduler.process.running)
 
 
 def decision_ms(before: str, after: str) -> float:

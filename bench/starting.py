@@ -1,7 +1,7 @@
 """A scheduler's start on a cluster that is full already: from the start of the process to its first bind.
 
-    prepare(api, nodes, pods)               nodes and bound pods, and a few that wait for each scheduler
-    async with started(plane, name) as it:  it.start says how long it took, and what
+prepare(api, nodes, pods)               nodes and bound pods, and a few that wait for each scheduler
+async with started(plane, name) as it:  it.start says how long it took, and what
 """
 
 from __future__ import annotations

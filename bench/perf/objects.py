@@ -54,9 +54,7 @@ def _canonical(value: Any) -> Any:
         return [_canonical(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {
-        key[:1].lower() + key[1:]: inner if key in FREE_KEYS else _canonical(inner) for key, inner in value.items()
-    }
+    return {key[:1].lower() + key[1:]: inner if key in FREE_KEYS else _canonical(inner) for key, inner in value.items()}
 
 
 def name_object(body: Object, suffix: str) -> str:
@@ -125,8 +123,7 @@ def csi_node(operation: CreateNodes, node: str) -> Object:
         "metadata": {"name": node, "annotations": {MIGRATED: ",".join(operation.migrated_plugins)}},
         "spec": {
             "drivers": [
-                {"name": driver, "nodeID": node, "allocatable": room}
-                for driver, room in operation.csi_drivers.items()
+                {"name": driver, "nodeID": node, "allocatable": room} for driver, room in operation.csi_drivers.items()
             ]
         },
     }

@@ -160,9 +160,7 @@ def _read_file(path: Path) -> Iterator[Case]:
         yield Case(definition["name"], workloads)
 
 
-def choose(
-    cases: Sequence[Case], patterns: Sequence[str], defaults: Gates
-) -> tuple[list[Workload], list[Skipped]]:
+def choose(cases: Sequence[Case], patterns: Sequence[str], defaults: Gates) -> tuple[list[Workload], list[Skipped]]:
     """The workloads that the patterns mean, each once, and those of them that cannot be run."""
     chosen: dict[str, Workload] = {}
     skipped: dict[str, Skipped] = {}

@@ -24,7 +24,7 @@ kopf is abandoned, which leaves our record as it is, in two cases:
 
 - The store has gone back in time (`watch_anew`). kopf's watches would continue from versions that lie in the future.
   The next operator begins at once, so that the record is renewed in time.
-- Another cluster answers (`Lead.is_silent`). Not even our record may be written there.
+- Another cluster answers (`Leader.is_silent`). Not even our record may be written there.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ import kopf
 
 from berth.cluster import peering
 from berth.cluster.credentials import Credentials
-from berth.cluster.leader import Lead
+from berth.cluster.leader import Leader
 from berth.cluster.leadership import OUTSIDE
 from berth.handlers import LOGIN_PAUSE_SECONDS, Login, NoDiffBase, NoProgress
 
@@ -65,7 +65,7 @@ _log = logging.getLogger(__name__)
 class Elector:
     """Keeps the record from `start` to `stop`."""
 
-    def __init__(self, lead: Lead, credentials: Credentials, *, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, lead: Leader, credentials: Credentials, *, now: Callable[[], float] = time.monotonic) -> None:
         """The credentials are the elector's own: they are used in its loop only."""
         self._lead = lead
         self._credentials = credentials
@@ -184,7 +184,7 @@ class Seat:
     clusterwide = True
     namespaced = False
 
-    def __init__(self, lead: Lead) -> None:
+    def __init__(self, lead: Leader) -> None:
         self._leadership = lead.leadership
         self.name = lead.peering.name
         self.lifetime = lead.leadership.terms.lifetime_seconds
@@ -228,7 +228,7 @@ class BriefBackoffs:
             yield RETRY_SECONDS
 
 
-def make_settings(lead: Lead) -> kopf.OperatorSettings:
+def make_settings(lead: Leader) -> kopf.OperatorSettings:
     """kopf as a keeper of one record."""
     terms = lead.leadership.terms
     settings = kopf.OperatorSettings()

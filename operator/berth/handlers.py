@@ -35,7 +35,7 @@ from yarl import URL
 from berth.cluster import peering
 from berth.cluster.bulk import BulkIntake
 from berth.cluster.credentials import Credentials
-from berth.cluster.deep_json import ShallowResponse
+from berth.cluster.deep_json import DeepJsonResponse
 from berth.cluster.transport import find_proxy
 from berth.configuration.introduction import introduce
 from berth.runtime import POD_FIELDS, Runtime
@@ -155,7 +155,7 @@ class Login:
         self,
         credentials: Credentials,
         traces: Sequence[aiohttp.TraceConfig] = (),
-        response_class: Callable[[str], type[ShallowResponse]] = lambda _: ShallowResponse,
+        response_class: Callable[[str], type[DeepJsonResponse]] = lambda _: DeepJsonResponse,
     ) -> None:
         """`traces` are told of every request; `response_class` is asked for with the URL of the server."""
         self._credentials = credentials
@@ -185,7 +185,7 @@ class Login:
 def open_session(
     info: kopf.ConnectionInfo,
     traces: Sequence[aiohttp.TraceConfig] = (),
-    response_class: type[ShallowResponse] = ShallowResponse,
+    response_class: type[DeepJsonResponse] = DeepJsonResponse,
 ) -> kopf.AiohttpSession:
     """The connection that kopf would make, but for how answers are read."""
     session = aiohttp.ClientSession(

@@ -7,7 +7,7 @@
     Scheduler --> Extending --> HttpExtenders, with what ObjectBodies keeps for them
     Scheduler --> PolicyStore.usage --> (every 10 s) --> PolicyStatuses
 
-Where several replicas run, `Lead` says when decisions are made and what is written (the fence); a standby hears and
+Where several replicas run, `Leader` says when decisions are made and what is written (the fence); a standby hears and
 counts everything, and does nothing.
 
 It also keeps house: it notices that the API server is away and says so now and then, has every kind counted when it
@@ -35,18 +35,18 @@ from berth.client import make_client
 from berth.cluster import peering
 from berth.cluster.api import Api
 from berth.cluster.bodies import ObjectBodies
-from berth.cluster.cache_sync import Census
+from berth.cluster.cache_sync import CacheSync
 from berth.cluster.clock import RealClock
 from berth.cluster.credentials import Credentials, Source
 from berth.cluster.errors import ApiError, OtherCluster, Unreachable
-from berth.cluster.event_fanout import POLICY, View
+from berth.cluster.event_fanout import POLICY, EventFanout
 from berth.cluster.extenders import HttpExtenders
 from berth.cluster.identity import SYSTEM, ClusterIdentity
-from berth.cluster.leader import Lead
+from berth.cluster.leader import Leader
 from berth.cluster.leadership import Leadership, Terms
-from berth.cluster.listing import ListInProgress, Resource
+from berth.cluster.listing import ListInProgress, WatchedResource
 from berth.cluster.neighbours import Neighbours, make_identity
-from berth.cluster.outage_log import Outage
+from berth.cluster.outage_log import OutageLog
 from berth.cluster.port import KubernetesCluster
 from berth.cluster.reviews import KubernetesReviews
 from berth.cluster.statuses import PolicyStatuses
@@ -71,8 +71,8 @@ from berth.policy.features import Features
 from berth.scheduler import dump
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cache.versions import version_number
-from berth.scheduler.error_log import Faults
-from berth.scheduler.extenders.extender_calls import Extending
+from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.extenders.extender_calls import ExtenderCalls
 from berth.scheduler.extenders.extender_protocol import needs_of
 from berth.scheduler.measures import Names
 from berth.scheduler.ports import Attempts, Clock
@@ -101,12 +101,12 @@ NAMESPACE_KIND = "Namespace"
 BUDGET = "PodDisruptionBudget"
 RESOURCES = (
     *(
-        Resource(
+        WatchedResource(
             kind.name, kind.group, kind.version, kind.plural, kind.namespaced, POD_FIELDS if kind.name == "Pod" else ""
         )
         for kind in KINDS
     ),
-    Resource(POLICY, "berth.dev", "v1alpha1", "schedulingpolicies", namespaced=False),
+    WatchedResource(POLICY, "berth.dev", "v1alpha1", "schedulingpolicies", namespaced=False),
 )
 
 _log = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ class Runtime:
         clock = clock or RealClock()
         self.options = options
         self._clock = clock
-        self._faults = Faults()
+        self._faults = ErrorLog()
         self.credentials = credentials or Credentials(Source(options.kubeconfig, options.context))
         self.api = api or make_client(options, self.credentials)
         terms = Terms(options.peering_lifetime_seconds)
@@ -171,10 +171,10 @@ class Runtime:
         )
         self._policy_labels = Names(MOST_POLICIES)
         self._statuses = PolicyStatuses(self.api, clock, self._faults, self._cluster.gate)
-        self._view = View(self._cache, self._scheduler, self._bodies, self._follow)
+        self._view = EventFanout(self._cache, self._scheduler, self._bodies, self._follow)
         self._identity = identity or ClusterIdentity(self.api)
         self._identity.on_other, self._identity.on_rewound = self._refuse, self._note_versions
-        self._census = Census(
+        self._census = CacheSync(
             self.api,
             clock,
             self._faults,
@@ -235,12 +235,12 @@ class Runtime:
         )
         return Server(plan, subject, KubernetesReviews(self.api), self._pulse)
 
-    def _make_lead(self, name: str, terms: Terms) -> Lead:
+    def _make_lead(self, name: str, terms: Terms) -> Leader:
         self._book.listen()
         identity = make_identity(self.options.installation, socket.gethostname(), secrets.token_hex(4))
         clock = self._clock
         leadership = Leadership(identity, terms, now=clock.now, wall=clock.wall, random=random.Random())
-        return Lead(
+        return Leader(
             leadership,
             peering.Peering(self.api, clock, name, leadership),
             self._census,
@@ -252,8 +252,8 @@ class Runtime:
             on_lose=self._stand_by,
         )
 
-    def _make_extending(self, attempts: Attempts) -> Extending:
-        return Extending(
+    def _make_extending(self, attempts: Attempts) -> ExtenderCalls:
+        return ExtenderCalls(
             attempts=attempts,
             cache=self._cache,
             queue=self._queue,
@@ -557,7 +557,7 @@ class Runtime:
     # --- housekeeping ----------------------------------------------------------------------------------------------
 
     async def _keep_house(self) -> None:
-        outage = Outage()
+        outage = OutageLog()
         while True:
             await wait_for_signal(self._look_soon, self._clock, PROBE_SECONDS)
             self._look_soon.clear()

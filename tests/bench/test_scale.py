@@ -55,9 +55,7 @@ def test_changes_go_round_the_pods_until_the_time_is_over(monkeypatch: pytest.Mo
 
 
 def test_cold_starts_are_shown_as_medians_and_survive_the_report() -> None:
-    starts = [
-        ColdStart("berth", 5000, 10_000, Start(first, 1.0, 2.0, 100.0, 120.0)) for first in (3.0, 1.0, 2.0)
-    ]
+    starts = [ColdStart("berth", 5000, 10_000, Start(first, 1.0, 2.0, 100.0, 120.0)) for first in (3.0, 1.0, 2.0)]
     assert cold_start.from_report(cold_start.to_report(starts)) == starts
     assert "| berth | 5,000 | 10,000 | 2.00 s | 2.0 s | 100 MB | 120 MB |" in cold_start.table(starts)
 

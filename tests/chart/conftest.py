@@ -1,8 +1,8 @@
 """Fixtures of the chart's tests that need a real API server: a control plane that writes an audit log.
 
-    audited     an AuditedPlane, started once for these tests
-    api         an asyncio client for it
-    installed   call it with values: the chart is applied as `helm template` renders it; returns what was applied
+audited     an AuditedPlane, started once for these tests
+api         an asyncio client for it
+installed   call it with values: the chart is applied as `helm template` renders it; returns what was applied
 """
 
 from __future__ import annotations

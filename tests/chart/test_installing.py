@@ -102,9 +102,7 @@ def monitoring_kind(kind: str) -> dict[str, object]:
 @pytest.mark.parametrize("values", VALUE_SETS.values(), ids=VALUE_SETS)
 def test_the_api_server_takes_every_manifest_and_knows_every_field(audited: AuditedPlane, values: Values) -> None:
     text = template(values, "--include-crds", "--api-versions", SERVED)
-    shown = audited.kubectl(
-        "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", input=text
-    )
+    shown = audited.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", input=text)
     assert len(shown.stdout.splitlines()) == len(parse(text).manifests)
     assert shown.stderr == ""
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from berth.comparing import Change, Outcome, Subject, compare
+from berth.comparing import DecisionChange, Outcome, Subject, compare
 from berth.comparing.differences import change_between
 from berth.comparing.outcomes import outcomes
 from berth.engine.pipeline import Pipeline
@@ -47,7 +47,7 @@ def make_subject(cache: Cache, pod: dict[str, Any]) -> Subject:
     return Subject(parsed.key, parsed, cache.state, parsed.node_name)
 
 
-def changes(cache: Cache, pod: dict[str, Any], first: ActivePolicy, second: ActivePolicy) -> list[Change]:
+def changes(cache: Cache, pod: dict[str, Any], first: ActivePolicy, second: ActivePolicy) -> list[DecisionChange]:
     found = compare([make_subject(cache, pod)], first, second)
     return [difference.change for difference in found.differences]
 
@@ -96,7 +96,7 @@ class TestOutcomes:
 
 class TestDifferences:
     def test_another_node_is_one(self) -> None:
-        assert changes(two_nodes(), make_pod("new", cpu=1), spreading(), packing()) == [Change.MOVED]
+        assert changes(two_nodes(), make_pod("new", cpu=1), spreading(), packing()) == [DecisionChange.MOVED]
 
     def test_a_tie_is_none(self) -> None:
         cache = make_cluster(make_node("a"), make_node("b"))
@@ -106,32 +106,34 @@ class TestDifferences:
     def test_a_pod_that_is_placed_by_one_only_is_one(self) -> None:
         cache = make_cluster(make_node("a", unschedulable=True))
         strict, pod = policy(), make_pod("new", cpu=1)
-        assert changes(cache, pod, spreading(), strict) == [Change.LOST]
-        assert changes(cache, pod, strict, spreading()) == [Change.GAINED]
+        assert changes(cache, pod, spreading(), strict) == [DecisionChange.LOST]
+        assert changes(cache, pod, strict, spreading()) == [DecisionChange.GAINED]
 
     def test_another_reason_is_one_and_the_same_reason_is_none(self) -> None:
         cache = make_cluster(make_node("a", unschedulable=True))
         pod = make_pod("new", cpu=9)
-        assert changes(cache, pod, spreading(), policy()) == [Change.MESSAGE]
+        assert changes(cache, pod, spreading(), policy()) == [DecisionChange.MESSAGE]
         assert changes(cache, pod, spreading(), packing()) == []
-        assert changes(cache, pod, policy(), policy(alwaysCheckAllPredicates=True)) == [Change.MESSAGE]
+        assert changes(cache, pod, policy(), policy(alwaysCheckAllPredicates=True)) == [DecisionChange.MESSAGE]
 
     def test_whether_room_is_made_is_one(self) -> None:
         cache = make_cluster(make_node("a", cpu=2), make_pod("low", node="a", cpu=2, priority=1))
         pod = make_pod("new", cpu=2, priority=9)
-        assert changes(cache, pod, policy(), policy(preemption={"enabled": False})) == [Change.PREEMPTION]
+        assert changes(cache, pod, policy(), policy(preemption={"enabled": False})) == [DecisionChange.PREEMPTION]
 
     @pytest.mark.parametrize(
         ("first", "second", "change"),
         [
             (["a"], ["a"], None),
             (["a", "b"], ["b", "c"], None),
-            (["a"], ["b"], Change.PREEMPTION),
-            (["a"], [], Change.PREEMPTION),
+            (["a"], ["b"], DecisionChange.PREEMPTION),
+            (["a"], [], DecisionChange.PREEMPTION),
             ([], [], None),
         ],
     )
-    def test_room_on_another_node_is_one(self, first: list[str], second: list[str], change: Change | None) -> None:
+    def test_room_on_another_node_is_one(
+        self, first: list[str], second: list[str], change: DecisionChange | None
+    ) -> None:
         before, after = (Outcome(room=tuple((node, ("x",)) for node in nodes)) for nodes in (first, second))
         assert change_between(before, after) is change
 
@@ -148,4 +150,4 @@ def test_a_plugin_that_fails_is_a_pod_that_is_not_placed() -> None:
     broken = ActivePolicy(packing().policy, Pipeline([Broken({})], []), None)
     subject = make_subject(two_nodes(), make_pod("new", cpu=1))
     [difference] = compare([subject], spreading(), broken).differences
-    assert (difference.change, difference.second.message) == (Change.LOST, "plugin Broken failed: it broke")
+    assert (difference.change, difference.second.message) == (DecisionChange.LOST, "plugin Broken failed: it broke")

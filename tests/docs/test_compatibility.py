@@ -15,9 +15,10 @@ from berth.engine import pipeline
 from berth.engine.legacy import OLD_PLUGINS
 from berth.engine.legacy.aliases import PREDICATES, PRIORITIES, Alias
 from berth.engine.plugin import BadArgument
-from berth.engine.preemption.preemption import Preemption, preemption, victims
+from berth.engine.preemption import preemption, victims
+from berth.engine.preemption.preemption import Preemption
 from berth.engine.registry import PLUGINS
-from berth.engine.state.state import migration, volume_index
+from berth.engine.state import migration, volume_index
 from berth.model import SpreadConstraint
 from berth.policy.defaults import DEFAULT_PRIORITIES, KUBERNETES_VERSION, OWN_WEIGHTS, PREDICATE_ORDER
 from conformance.cases import vectors

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from berth.engine import testing
-from berth.engine.binding_points import Staged
+from berth.engine.binding_points import BindingPlugin
 from berth.engine.custom_plugins.sandbox import problem_of
 from berth.engine.events import Event
 from berth.engine.per_node import NodeView, PerNode, Reads
@@ -18,7 +18,7 @@ from berth.engine.verdict import Code
 from berth.policy.entries import ENTRY_FIELDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
-KINDS = (Plugin, PerNode, Staged)
+KINDS = (Plugin, PerNode, BindingPlugin)
 CONTRACT = [name for kind in KINDS for name in vars(kind) if not name.startswith("_") and name != "name"]
 VIEW = ["name", *(name for name, value in vars(NodeView).items() if isinstance(value, property))]
 

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from berth.cluster.api import Api, OpenTransport, open_transport
 from berth.cluster.credentials import Credentials, Source
-from berth.cluster.listing import Resource
+from berth.cluster.listing import WatchedResource
 from berth.cluster.proxied import ProxiedTransport
 from berth.cluster.transport import Transport
 from berth.runtime import RESOURCES
@@ -72,7 +72,7 @@ def listed(kind: str, *items: Any, version: str = "1000", token: str = "") -> An
     return Answer(200, {"kind": f"{kind}List", "apiVersion": api_version, "metadata": metadata, "items": list(items)})
 
 
-def discovered(*resources: Resource) -> dict[str, Answer]:
+def discovered(*resources: WatchedResource) -> dict[str, Answer]:
     """What discovery says where these are served, and nothing else, by path."""
     groups: dict[str, list[str]] = {}
     answers = {}

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from berth.cluster.api import Api
-from berth.cluster.cache_sync import Census
+from berth.cluster.cache_sync import CacheSync
 from berth.cluster.errors import Malformed, OtherCluster, Unreachable
 from berth.cluster.identity import ClusterIdentity
-from berth.cluster.listing import Resource, list_metadata
+from berth.cluster.listing import WatchedResource, list_metadata
 from berth.scheduler.cache.versions import Register
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Cut, Seen, Server, discovered, listed, refusal, until
 
-NODES = Resource("Node", "", "v1", "nodes", namespaced=False)
-PODS = Resource("Pod", "", "v1", "pods", namespaced=True, field_selector="status.phase!=Failed")
-POLICIES = Resource("Policy", "berth.dev", "v1", "policies", namespaced=False)
-NAMESPACES = Resource("Namespace", "", "v1", "namespaces", namespaced=False)
+NODES = WatchedResource("Node", "", "v1", "nodes", namespaced=False)
+PODS = WatchedResource("Pod", "", "v1", "pods", namespaced=True, field_selector="status.phase!=Failed")
+POLICIES = WatchedResource("Policy", "berth.dev", "v1", "policies", namespaced=False)
+NAMESPACES = WatchedResource("Namespace", "", "v1", "namespaces", namespaced=False)
 
 
 def meta(name: str, namespace: str = "", version: str = "1") -> dict[str, Any]:
@@ -77,15 +77,15 @@ class House:
     def __init__(self, api: Api, clock: ManualClock) -> None:
         self._api = api
         self._clock = clock
-        self.faults = Faults()
+        self.faults = ErrorLog()
         self.cache = Cache()
         self.whole: list[str] = []
         self.others: list[str] = []
         self.rewound: list[str] = []
         self.identity = ClusterIdentity(api, on_other=self.others.append, on_rewound=self.rewound.append)
 
-    def count(self, *resources: Resource) -> Census:
-        self.census = Census(
+    def count(self, *resources: WatchedResource) -> CacheSync:
+        self.census = CacheSync(
             self._api,
             self._clock,
             self.faults,
@@ -374,7 +374,7 @@ async def test_a_beginning_that_failed_is_tried_again_by_the_next_count(
 # --- what a new leader asks for ---------------------------------------------------------------------------------------
 
 
-async def whole(house: House, server: Server, *names: str) -> Census:
+async def whole(house: House, server: Server, *names: str) -> CacheSync:
     server.answer("GET", "/api/v1/nodes", page(*names))
     census = house.count(NODES)
     for name in names:

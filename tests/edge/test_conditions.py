@@ -9,7 +9,7 @@ from berth.cluster.api import Api
 from berth.cluster.conditions import Conditions
 from berth.cluster.gate import WriteGate
 from berth.model import Pod, parse_pod
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Cut, Reaction, Seen, Server, refusal, until
 from support.builders import make_pod
@@ -27,7 +27,7 @@ def pod(condition: dict[str, str] | None = None) -> Pod:
 
 @pytest.fixture
 async def conditions(api: Api, clock: ManualClock, gate: WriteGate) -> AsyncIterator[Conditions]:
-    conditions = Conditions(api, clock, Faults(), gate)
+    conditions = Conditions(api, clock, ErrorLog(), gate)
     conditions.start()
     yield conditions
     await conditions.stop()

@@ -11,7 +11,7 @@ from berth.cluster.event_bodies import Record, cut_note, event_name
 from berth.cluster.events import EventRecorder
 from berth.cluster.gate import EVENT, WriteGate
 from berth.model import parse_pod
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import PodEvent
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Cut, Server, refusal, until
@@ -25,7 +25,7 @@ FAILED = PodEvent("Warning", "FailedScheduling", "Scheduling", "0/3 nodes are av
 
 @pytest.fixture
 async def events(api: Api, clock: ManualClock, gate: WriteGate) -> AsyncIterator[EventRecorder]:
-    recorder = EventRecorder(api, clock, "host/1", Faults(), gate)
+    recorder = EventRecorder(api, clock, "host/1", ErrorLog(), gate)
     recorder.start()
     yield recorder
     await recorder.flush(5)
@@ -172,7 +172,7 @@ async def test_an_event_is_given_up_after_a_while(server: Server, events: EventR
 
 async def test_what_waits_is_posted_at_the_exit(server: Server, api: Api, clock: ManualClock, gate: WriteGate) -> None:
     server.answer("POST", NEW, Answer(201))
-    recorder = EventRecorder(api, clock, "host/1", Faults(), gate)
+    recorder = EventRecorder(api, clock, "host/1", ErrorLog(), gate)
     recorder.start()
     for number in range(100):
         recorder.record(parse_pod(make_pod(f"web-{number}")), FAILED)
@@ -184,7 +184,7 @@ async def test_the_exit_does_not_wait_for_a_server_that_is_away(
     server: Server, api: Api, clock: ManualClock, gate: WriteGate
 ) -> None:
     server.answer("POST", NEW, Cut())
-    recorder = EventRecorder(api, clock, "host/1", Faults(), gate)
+    recorder = EventRecorder(api, clock, "host/1", ErrorLog(), gate)
     recorder.start()
     for number in range(20):
         recorder.record(parse_pod(make_pod(f"web-{number}")), FAILED)
@@ -193,7 +193,7 @@ async def test_the_exit_does_not_wait_for_a_server_that_is_away(
 
 
 async def test_more_than_can_wait_is_dropped_and_counted(api: Api, clock: ManualClock, gate: WriteGate) -> None:
-    recorder = EventRecorder(api, clock, "host/1", Faults(), gate)
+    recorder = EventRecorder(api, clock, "host/1", ErrorLog(), gate)
     for number in range(events_module.WAITING_LIMIT + 5):
         recorder.record(POD, PodEvent("Normal", "Scheduled", "Binding", str(number)))
     assert recorder.counts == {"dropped": 5}
@@ -266,7 +266,7 @@ async def test_an_error_that_nobody_expects_costs_one_event(
     def fail(record: Record, instance: str) -> dict[str, Any]:
         raise KeyError("surprise")
 
-    faults = Faults()
+    faults = ErrorLog()
     recorder = EventRecorder(api, clock, "host/1", faults, gate)
     recorder.start()
     pods = crowd("default")
@@ -287,7 +287,7 @@ async def test_a_first_event_that_was_dropped_is_posted_when_it_happens_again(
 ) -> None:
     monkeypatch.setattr(events_module, "WAITING_LIMIT", 1)
     server.answer("POST", NEW, Answer(201))
-    recorder = EventRecorder(api, clock, "host/1", Faults(), gate)
+    recorder = EventRecorder(api, clock, "host/1", ErrorLog(), gate)
     recorder.record(parse_pod(make_pod("other")), FAILED)
     recorder.record(POD, FAILED)
     assert recorder.counts == {"dropped": 1}

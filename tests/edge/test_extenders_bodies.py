@@ -14,7 +14,7 @@ from berth.cluster.clock import RealClock
 from berth.cluster.port import KubernetesCluster
 from berth.model import Node, Pod, parse_node, parse_pod
 from berth.policy.records import Extender, Mode, Policy
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.extenders.extender_protocol import needs_of
 from berth.scheduler.ports import Unavailable
 from edge.server import Answer, Seen, Server, listed, refusal
@@ -33,7 +33,7 @@ class Desk:
 
     def __init__(self, api: Api) -> None:
         self.policies: list[Policy] = []
-        cluster = KubernetesCluster(api, RealClock(), "test", Faults())
+        cluster = KubernetesCluster(api, RealClock(), "test", ErrorLog())
         self.bodies = ObjectBodies(api, cluster, lambda: needs_of(self.policies))
 
     def apply(self, *policies: Policy) -> None:

@@ -21,7 +21,7 @@ from berth.cluster.port import KubernetesCluster
 from berth.cluster.volumes import VolumeWriter
 from berth.configuration import Options
 from berth.model import Pod, parse_claim, parse_pod
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import NotEvicted, NotLeading, NotWritten
 from edge.manual_clock import ManualClock
 from edge.server import TRANSPORTS, Answer, Server, Silence, refusal, write_kubeconfig
@@ -102,7 +102,7 @@ async def test_every_write_that_matters_is_behind_the_fence(server: Server, api:
         await Evictions(api, clock).evict(pod(), pod(), lambda: True)
     with pytest.raises(NotWritten):
         await VolumeWriter(api, clock).select(parse_claim(make_claim("c")), "n")
-    cluster = KubernetesCluster(api, clock, "us", Faults())
+    cluster = KubernetesCluster(api, clock, "us", ErrorLog())
     with pytest.raises(NotLeading):
         await cluster.settle(pod())  # somebody else is about to bind it for us
     cluster.report_condition(pod(), "Unschedulable", "no")
@@ -116,7 +116,7 @@ INFO: Any = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1))
 
 
 def connection_socket(seconds: float) -> socket.socket:
-    return connection._make(INFO, connection.Address("x", 1, None, seconds))
+    return connection._make(INFO, connection.ServerAddress("x", 1, None, seconds))
 
 
 def proxied_socket(seconds: float) -> socket.socket:

@@ -13,7 +13,7 @@ from berth.cluster.clock import RealClock
 from berth.cluster.gate import BIND, CONDITION, EVENT, RANKS, STEP_SECONDS, URGENT, Rank, WriteGate
 from berth.cluster.port import KubernetesCluster
 from berth.model import Pod, parse_pod
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import PodEvent
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Seen, Server, until
@@ -284,7 +284,7 @@ def path(name: str, subresource: str) -> str:
 
 @pytest.fixture
 def cluster(api: Api, clock: ManualClock) -> KubernetesCluster:
-    return KubernetesCluster(api, clock, "us", Faults())
+    return KubernetesCluster(api, clock, "us", ErrorLog())
 
 
 async def test_the_conditions_and_events_of_a_burst_are_written_after_its_binds(
@@ -343,7 +343,7 @@ async def test_a_bind_does_not_wait_for_a_condition_that_waits_for_binds(
 
 async def test_events_that_wait_for_binds_are_written_at_the_exit(server: Server, api: Api, tmp_path: Path) -> None:
     server.answer("POST", EVENTS, Answer(201))
-    cluster = KubernetesCluster(api, RealClock(), "us", Faults())
+    cluster = KubernetesCluster(api, RealClock(), "us", ErrorLog())
     cluster.start()
     cluster.gate.begin(BIND)
     cluster.record_event(pod("web"), PodEvent("Normal", "Scheduled", "Binding", "yes"))

@@ -12,7 +12,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from berth.model import parse_pod
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.log_fields import about
 from berth.serving import logs
 from berth.serving.logs import JsonFormatter, Repeats, TextFormatter
@@ -83,7 +83,7 @@ def test_text_lines_are_for_people() -> None:
 
 
 def test_a_fault_is_about_its_pod(caplog: pytest.LogCaptureFixture) -> None:
-    Faults().note("binding", parse_pod(make_pod("web", uid="u1")), ValueError("x"), node="n1")
+    ErrorLog().note("binding", parse_pod(make_pod("web", uid="u1")), ValueError("x"), node="n1")
     (said,) = caplog.records
     assert said.getMessage() == "binding Pod default/web: ValueError: x"
     assert (vars(said)["pod"], vars(said)["uid"], vars(said)["node"]) == ("default/web", "u1", "n1")

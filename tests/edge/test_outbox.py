@@ -9,7 +9,7 @@ from berth.cluster import outbox as outbox_module
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.gate import BIND, WriteGate
 from berth.cluster.outbox import Outbox
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import NotLeading
 from edge.manual_clock import ManualClock
 from edge.server import until
@@ -20,7 +20,7 @@ class Desk:
 
     def __init__(self, clock: ManualClock) -> None:
         self.begun: list[str] = []
-        self.faults = Faults()
+        self.faults = ErrorLog()
         self.answers: asyncio.Queue[Exception | None] = asyncio.Queue()
         self.gate = WriteGate(clock)
         self.outbox: Outbox[str] = Outbox("letter", self._write, clock, self.faults, self.gate)

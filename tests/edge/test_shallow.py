@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from berth.cluster import deep_json as shallow
 from berth.cluster.api import Api
-from berth.cluster.deep_json import LEVELS, ShallowResponse, cut, decode, is_deep
+from berth.cluster.deep_json import LEVELS, DeepJsonResponse, cut, decode, is_deep
 from edge.server import Answer, Server
 
 DEEP = 5000
@@ -98,7 +98,7 @@ async def test_kopf_reads_lists_and_watches_all_the_same(server: Server) -> None
     lines = ['{"type": "BOOKMARK"}', deep, '{"type": "DELETED", "object": {"x": "\u2603"}}']
     server.answer("GET", "/list", Answer(200, deep, {"Content-Type": "application/json"}))
     server.answer("GET", "/watch", Answer(200, "\n".join(lines)))
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}", response_class=ShallowResponse) as session:
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}", response_class=DeepJsonResponse) as session:
         async with session.get("/list") as response:
             assert (await response.json(content_type=None))["type"] == "ADDED"
         for size in (1, 7, 2**20):

@@ -4,7 +4,7 @@ from berth.cluster.api import Api
 from berth.cluster.clock import RealClock
 from berth.cluster.gate import WriteGate
 from berth.cluster.statuses import PolicyStatuses
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from edge.manual_clock import ManualClock
 from edge.server import Answer, Cut, Server, Silence, until
 
@@ -15,7 +15,7 @@ async def test_a_status_is_patched_and_repeated_until_it_arrives(
     server: Server, api: Api, clock: ManualClock, gate: WriteGate
 ) -> None:
     server.answer("PATCH", PATH, Cut(), Answer())
-    statuses = PolicyStatuses(api, clock, Faults(), gate)
+    statuses = PolicyStatuses(api, clock, ErrorLog(), gate)
     statuses.start()
     statuses.put({"default": {"observedGeneration": 3}})
     await until(lambda: clock.sleeping == 1)
@@ -30,7 +30,7 @@ async def test_what_waits_at_the_end_is_written_unless_that_takes_too_long(
     server: Server, api: Api, gate: WriteGate
 ) -> None:
     server.answer("PATCH", PATH, Answer(), Silence())
-    statuses = PolicyStatuses(api, RealClock(), Faults(), gate)
+    statuses = PolicyStatuses(api, RealClock(), ErrorLog(), gate)
     statuses.start()
     statuses.put({"default": {"placed": 1}})
     await statuses.stop(5.0)

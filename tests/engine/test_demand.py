@@ -38,9 +38,7 @@ def state_of(allocatable: dict[str, int], pods: list[dict[str, Any]], places: in
 
 
 def put(demand: Demand, slot: int, pod: Pod) -> None:
-    demand.put(
-        slot, FIT.needed_resources(pod), PREEMPTS_NOBODY if pod.preemption_policy == "Never" else pod.priority
-    )
+    demand.put(slot, FIT.needed_resources(pod), PREEMPTS_NOBODY if pod.preemption_policy == "Never" else pod.priority)
 
 
 @settings(max_examples=150)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from berth.engine.answer_cache.cache import Panel
-from berth.engine.answer_cache.equivalence import MOST_GROUPS, MOST_INHABITED, Axis, Groups
+from berth.engine.answer_cache.cache import CachedAnswers
+from berth.engine.answer_cache.equivalence import MOST_GROUPS, MOST_INHABITED, Axis, EquivalenceGroups
 from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.plugin import Query
 from berth.engine.registry import make_plugin
@@ -92,7 +92,7 @@ def compare(deciding: Pipeline, pod, state) -> None:
     assert totals_of(panel)[~survey.fits].max(initial=-1) < 0
 
 
-def totals_of(panel: Panel) -> Int64Column:
+def totals_of(panel: CachedAnswers) -> Int64Column:
     """Of every node, by position."""
     standings = panel._standings
     totals = standings._levels
@@ -119,11 +119,11 @@ def disturb(state, random: Random, serial: int, placed: list[str]) -> None:
             state.table.set_node(parse("Node", node(3)))
 
 
-def grouped(*axes: str) -> tuple[NodeTable, Groups]:
+def grouped(*axes: str) -> tuple[NodeTable, EquivalenceGroups]:
     """Six nodes by the values of these labels."""
     state = state_of([node(number) for number in range(6)])
     kinds = [Axis(state.table.domains(key)) for key in axes]
-    groups = Groups.by(kinds, state.table.rows, np.ones(6, dtype=np.bool_))
+    groups = EquivalenceGroups.by(kinds, state.table.rows, np.ones(6, dtype=np.bool_))
     assert groups is not None
     return state.table, groups
 
@@ -154,7 +154,7 @@ def test_so_many_combinations_that_nodes_are_fewer_make_no_groups():
     table = state_of(hosts).table
     axes = [Axis(table.domains(key)) for key in "ab"]
     assert MOST_GROUPS < 70 * 70
-    assert Groups.by(axes, table.rows, np.ones(70, dtype=np.bool_)) is None
+    assert EquivalenceGroups.by(axes, table.rows, np.ones(70, dtype=np.bool_)) is None
 
 
 def test_so_many_inhabited_combinations_that_columns_are_faster_make_no_groups():
@@ -162,8 +162,8 @@ def test_so_many_inhabited_combinations_that_columns_are_faster_make_no_groups()
     table = state_of(hosts).table
     axes = [Axis(table.domains("a"))]
     fits = np.ones(len(hosts), dtype=np.bool_)
-    assert Groups.by(axes, table.rows, fits) is None
+    assert EquivalenceGroups.by(axes, table.rows, fits) is None
     fits[0] = False
-    groups = Groups.by(axes, table.rows, fits)
+    groups = EquivalenceGroups.by(axes, table.rows, fits)
     assert groups is not None
     assert len(groups.inhabited) == MOST_INHABITED

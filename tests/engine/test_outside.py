@@ -3,7 +3,7 @@
 from collections import Counter
 from random import Random
 
-from berth.engine.extender_result import LEFT_OUT, Outside, Refusal
+from berth.engine.extender_result import LEFT_OUT, ExtenderResult, Refusal
 from berth.engine.pipeline import Diagnosis, Pipeline, Placement, TieBreak
 from berth.engine.registry import make_plugin
 from berth.engine.verdict import Code
@@ -26,34 +26,35 @@ def decide(outside=None, nodes=NODES, **settings):
 
 
 def test_only_nodes_that_were_let_through_are_taken():
-    assert decide(Outside(frozenset({"c"}))) == Placement("c", 4, 1)
+    assert decide(ExtenderResult(frozenset({"c"}))) == Placement("c", 4, 1)
 
 
 def test_points_from_outside_are_added_to_the_totals():
-    assert decide(Outside(frozenset({"a", "b", "c"}), points={"b": 1})).node == "b"
-    assert decide(Outside(frozenset({"a", "b", "c"}), points={"b": -1})).node == "a"
+    assert decide(ExtenderResult(frozenset({"a", "b", "c"}), points={"b": 1})).node == "b"
+    assert decide(ExtenderResult(frozenset({"a", "b", "c"}), points={"b": -1})).node == "a"
 
 
 def test_a_node_that_does_not_fit_any_more_is_not_taken_although_it_was_let_through():
-    assert decide(Outside(frozenset({"small", "b"}), points={"small": 1000})).node == "b"
+    assert decide(ExtenderResult(frozenset({"small", "b"}), points={"small": 1000})).node == "b"
 
 
 def test_a_node_that_has_gone_since_does_no_harm():
     assert (
-        decide(Outside(frozenset({"gone", "b"}), {"away": Refusal(Code.UNSCHEDULABLE, "no")}, {"gone": 7})).node == "b"
+        decide(ExtenderResult(frozenset({"gone", "b"}), {"away": Refusal(Code.UNSCHEDULABLE, "no")}, {"gone": 7})).node
+        == "b"
     )
 
 
 def test_what_extenders_say_is_counted_after_what_the_filters_say():
     refused = {"a": Refusal(Code.UNSCHEDULABLE, "no licence"), "b": Refusal(Code.UNRESOLVABLE, "no licence")}
-    diagnosis = decide(Outside(frozenset(), refused))
+    diagnosis = decide(ExtenderResult(frozenset(), refused))
     assert isinstance(diagnosis, Diagnosis)
     assert diagnosis.message == f"0/4 nodes are available: 1 Insufficient cpu, 1 {LEFT_OUT}, 2 no licence."
     assert diagnosis.plugins == {"NodeResourcesFit", "Extenders"}
 
 
 def test_a_message_that_counts_every_refusal_does_not_blame_extenders_for_nodes_they_were_not_asked_about():
-    assert decide(Outside(frozenset()), check_all=True).message == (
+    assert decide(ExtenderResult(frozenset()), check_all=True).message == (
         f"0/4 nodes are available: 1 Insufficient cpu, 3 {LEFT_OUT}."
     )
 

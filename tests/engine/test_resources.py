@@ -18,9 +18,10 @@ from berth.engine.plugins.node_resources_balanced_allocation import NodeResource
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
 from berth.engine.preemption.preemption import Preemption
 from berth.engine.preemption.victims import Nomination
+from berth.engine.state import resources
 from berth.engine.state.node_table import EXACT, MOST, NOWHERE, NodeTable
 from berth.engine.state.resources import FIRST_RESOURCES, MOST_RESOURCES
-from berth.engine.state.state import State, resources
+from berth.engine.state.state import State
 from berth.engine.verdict import Code
 from berth.model import parse_node, parse_pod
 from support.builders import make_node, make_pod

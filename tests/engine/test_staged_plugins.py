@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.engine.binding_points import Permit, Staged, takes_part
+from berth.engine.binding_points import BindingPlugin, Permit, takes_part
 from berth.engine.custom_plugins.sandbox import guarded, problem_of
 from berth.engine.per_node import PerNode
 from berth.engine.testing import check_contract, make
@@ -13,20 +13,20 @@ from policy.builders import make_policy
 from support.builders import make_pod
 
 PATIENT = """
-    from berth.engine.binding_points import Permit, Staged
+    from berth.engine.binding_points import BindingPlugin, Permit
 
-    class Patient(Staged):
+    class Patient(BindingPlugin):
         def permit(self, pod, node_name):
             return Permit.wait(10)
 """
 
 
-class Reserving(Staged):
+class Reserving(BindingPlugin):
     def reserve(self, pod, node_name):
         return None
 
 
-class Both(PerNode, Staged):
+class Both(PerNode, BindingPlugin):
     def fits(self, pod, node):
         return True
 
@@ -80,14 +80,14 @@ def test_a_plugin_may_take_part_alone_or_beside_what_it_filters():
 
 def test_outside_a_scheduler_nobody_waits():
     plugin = make(Reserving)
-    assert isinstance(plugin, Staged)
+    assert isinstance(plugin, BindingPlugin)
     assert plugin.waiting.pods() == ()
     assert not plugin.waiting.allow("x")
     assert not plugin.waiting.reject("x", "no")
 
 
 def _class(name, **methods):
-    return type(name, (Staged,), methods)
+    return type(name, (BindingPlugin,), methods)
 
 
 async def _later(self, pod, node_name):
@@ -103,13 +103,14 @@ def _now(self, pod, node_name):
     [
         (
             _class("Idle"),
-            "Idle has neither filters = True nor scores = True nor a method of berth.engine.binding_points.Staged",
+            "Idle has neither filters = True nor scores = True "
+            "nor a method of berth.engine.binding_points.BindingPlugin",
         ),
         (_class("Late", permit=_later), r"Late.permit\(\) is a coroutine: only pre_bind\(\) and bind\(\) may wait"),
         (_class("Late", unreserve=_later), r"Late.unreserve\(\) is a coroutine"),
         (_class("Soon", bind=_now), r"Soon.bind\(\) is not a coroutine: write async def bind\(...\)"),
         (_class("Soon", pre_bind=_now), r"Soon.pre_bind\(\) is not a coroutine"),
-        (Staged, "Staged has to derive from"),
+        (BindingPlugin, "BindingPlugin has to derive from"),
     ],
 )
 def test_a_class_that_cannot_take_part_is_refused_in_words(kind, words):

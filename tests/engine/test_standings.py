@@ -6,8 +6,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from berth.engine.answer_cache.equivalence import Axis, Groups
-from berth.engine.answer_cache.ranking import NOT_FEASIBLE, Standings
+from berth.engine.answer_cache.equivalence import Axis, EquivalenceGroups
+from berth.engine.answer_cache.ranking import NOT_FEASIBLE, NodeRanking
 from berth.engine.state.node_table import NodeTable
 from engine.worlds import state_of
 from support.builders import make_node
@@ -30,12 +30,12 @@ def best_of(levels: list[int], of: list[int], points: list[int], place: np.ndarr
 @pytest.mark.parametrize("seed", range(20))
 def test_the_best_are_those_of_all_nodes_with_the_highest_sum_of_level_and_points(seed):
     random, table = Random(seed), zoned()
-    groups = Groups.by([Axis(table.domains("zone"))], table.rows, np.ones(NODES, dtype=np.bool_))
+    groups = EquivalenceGroups.by([Axis(table.domains("zone"))], table.rows, np.ones(NODES, dtype=np.bool_))
     assert groups is not None
     _, place = table.name_order
     levels, of = [random.randrange(5) for _ in range(NODES)], groups.of.tolist()
     column = np.array(levels)
-    standings = Standings(column, groups, place)
+    standings = NodeRanking(column, groups, place)
     for _ in range(200):
         points = [random.randrange(4) for _ in range(ZONES)]
         assert standings.best(dict(enumerate(points)), WEIGHT).tolist() == best_of(levels, of, points, place)
@@ -51,7 +51,7 @@ def test_the_best_are_those_of_all_nodes_with_the_highest_sum_of_level_and_point
 def test_without_groups_the_best_are_those_with_the_highest_level(seed):
     random, (_, place) = Random(seed), zoned().name_order
     levels = [random.randrange(5) for _ in range(NODES)]
-    standings = Standings(np.array(levels), None, place)
+    standings = NodeRanking(np.array(levels), None, place)
     for _ in range(100):
         assert standings.best().tolist() == best_of(levels, [0] * NODES, [0], place)
         at = random.randrange(NODES)
@@ -61,10 +61,10 @@ def test_without_groups_the_best_are_those_with_the_highest_level(seed):
 
 def test_a_group_that_all_nodes_have_left_has_no_best():
     table = zoned()
-    groups = Groups.by([Axis(table.domains("zone"))], table.rows, np.ones(NODES, dtype=np.bool_))
+    groups = EquivalenceGroups.by([Axis(table.domains("zone"))], table.rows, np.ones(NODES, dtype=np.bool_))
     assert groups is not None
     _, place = table.name_order
-    standings = Standings(np.zeros(NODES, dtype=np.int64), groups, place)
+    standings = NodeRanking(np.zeros(NODES, dtype=np.int64), groups, place)
     for at in np.flatnonzero(groups.of == 0).tolist():
         was = standings.of(at)
         groups.of[at] = 1
@@ -75,7 +75,7 @@ def test_a_group_that_all_nodes_have_left_has_no_best():
 
 def test_the_first_change_makes_ready_for_others_even_if_it_changes_nothing():
     _, place = zoned().name_order
-    standings = Standings(np.zeros(NODES, dtype=np.int64), None, place)
+    standings = NodeRanking(np.zeros(NODES, dtype=np.int64), None, place)
     assert not isinstance(standings.best(), array)
     standings.set(3, 0, standings.of(3))
     assert isinstance(standings.best(), array)

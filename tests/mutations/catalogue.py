@@ -466,6 +466,20 @@ CLUSTER: Final = (
         ("tests/scheduler/test_cache_pods.py",),
     ),
     Mutation(
+        "an earlier nomination of ours is taken for what the cluster says",
+        "scheduler/cache/nominations.py",
+        "return decision.shown  #",
+        "return pod.nominated_node_name  #",
+        ("tests/scheduler/test_cache_pods.py",),
+    ),
+    Mutation(
+        "an assumed pod keeps a nomination of ours when others decide",
+        "scheduler/cache/pod_states.py",
+        "pod = replace(held.pod, nominated_node_name=node_name)",
+        "pod = held.pod",
+        ("tests/scheduler/test_cache_pods.py",),
+    ),
+    Mutation(
         "a version that no store can reach counts as seen",
         "scheduler/cache/versions.py",
         "return number if number <= LARGEST_VERSION else None",

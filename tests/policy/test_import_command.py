@@ -294,9 +294,7 @@ def test_what_a_configuration_of_v1alpha1_says_beside_the_provider_is_carried_ov
         (make_oldest({"provider": "DefaultProvider"}, plugins={}), "plugins: of v1alpha1 cannot be read: write it"),
     ],
 )
-def test_other_fields_of_v1alpha1_are_refused(
-    tmp_path: Path, capsys: Captured, document: object, words: str
-) -> None:
+def test_other_fields_of_v1alpha1_are_refused(tmp_path: Path, capsys: Captured, document: object, words: str) -> None:
     path = write(tmp_path, document)
     assert exit_code(path) == 1
     out, err = capsys.readouterr()

@@ -237,9 +237,7 @@ JSON = st.recursive(
 
 
 @given(fields=st.dictionaries(st.sampled_from([*NAMES, "managedResources"]), JSON, max_size=4), old=st.booleans())
-def test_whatever_an_extender_says_is_refused_or_makes_a_valid_policy(
-    fields: dict[str, Any], old: bool
-) -> None:
+def test_whatever_an_extender_says_is_refused_or_makes_a_valid_policy(fields: dict[str, Any], old: bool) -> None:
     for extender in (fields, make_extender(**fields), make_extender(**{"urlPrefix": "https://x"} | fields)):
         result = (imported_old if old else imported)(extender)
         if not result.errors:

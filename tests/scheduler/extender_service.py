@@ -17,8 +17,8 @@ from aiohttp import web
 from berth.cluster.extenders import HttpExtenders
 from berth.model import Node, Pod
 from berth.policy.addresses import EVERYWHERE
-from berth.scheduler.error_log import Faults
-from berth.scheduler.extenders.extender_calls import Extending
+from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.extenders.extender_calls import ExtenderCalls
 from berth.scheduler.ports import Attempts
 from scheduler.house import House
 from scheduler.memory_cluster import MemoryCluster
@@ -120,8 +120,8 @@ class ExtendedHouse(House):
         self._places = places
         super().__init__(extenders=self._make, **options)
 
-    def _make(self, attempts: Attempts) -> Extending:
-        self.extending = Extending(
+    def _make(self, attempts: Attempts) -> ExtenderCalls:
+        self.extending = ExtenderCalls(
             attempts=attempts,
             cache=self.cache,
             queue=self.queue,
@@ -129,7 +129,7 @@ class ExtendedHouse(House):
             asker=self.asker,
             bodies=MemoryBodies(self.cluster),
             clock=self.clock,
-            faults=Faults(),
+            faults=ErrorLog(),
             places=self._places,
         )
         return self.extending

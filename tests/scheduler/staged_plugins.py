@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from berth.engine.binding_points import Permit, Staged
+from berth.engine.binding_points import BindingPlugin, Permit
 from berth.engine.per_node import NodeView, PerNode
 from berth.engine.plugin import refuse_unknown
 from berth.model import Pod
@@ -42,7 +42,7 @@ class Script:
 script = Script()
 
 
-class Actor(Staged):
+class Actor(BindingPlugin):
     """Answers as the script says."""
 
     def reserve(self, pod: Pod, node_name: str) -> str | None:
@@ -72,7 +72,7 @@ async def _awaited(answer: Any) -> Any:
     return await answer if isinstance(answer, Awaitable) else answer
 
 
-class Gang(Staged):
+class Gang(BindingPlugin):
     """Pods of one group are bound together, when there are enough of them, or not at all."""
 
     def __init__(self, args: Mapping[str, Any]) -> None:
@@ -99,7 +99,7 @@ class Gang(Staged):
         return [other.pod.uid for other in self.waiting.pods() if other.pod.labels.get("gang") == gang]
 
 
-class Quiet(PerNode, Staged):
+class Quiet(PerNode, BindingPlugin):
     """A filter of single nodes that reserves as well."""
 
     def fits(self, pod: Pod, node: NodeView) -> bool | str:

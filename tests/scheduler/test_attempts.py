@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from berth.engine.extender_result import Outside
+from berth.engine.extender_result import ExtenderResult
 from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.records import Policy
 from berth.scheduler import BindRefused, OutcomeUnknown
-from berth.scheduler.ports import Attempts, OutsideBind
+from berth.scheduler.ports import Attempts, DelegatedBind
 from berth.scheduler.queue.queue import Part, QueuedPod
 from policy.builders import make_policy
 from scheduler.extender_service import extender_at, policy_with, running_extended, serving
@@ -50,8 +50,8 @@ class Patient:
     def look(self, uid: str) -> None:
         self.looks.append(uid)
 
-    def binder(self, active: ActivePolicy, pod: Pod) -> OutsideBind | None:
-        return None if self.bind is None else OutsideBind("http://localhost", self.bind)
+    def binder(self, active: ActivePolicy, pod: Pod) -> DelegatedBind | None:
+        return None if self.bind is None else DelegatedBind("http://localhost", self.bind)
 
     def narrows(self, policy: Policy, pod: Pod) -> bool:
         return False
@@ -64,7 +64,7 @@ class Patient:
 
     def conclude(self, *allowed: str, call: int = -1) -> None:
         said = self.calls[call]
-        self.attempts.conclude(said.item, said.pod, said.active, Outside(frozenset(allowed)))
+        self.attempts.conclude(said.item, said.pod, said.active, ExtenderResult(frozenset(allowed)))
 
     def fail(self, message: str) -> None:
         said = self.calls[-1]

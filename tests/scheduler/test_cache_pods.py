@@ -417,6 +417,29 @@ def test_a_nominated_pod_that_could_not_be_bound_is_nominated_again(cache: Cache
     assert nominated(cache) == {"a": ["pod-default-web"]}
 
 
+def nominated_in_vain(cache: Cache) -> None:
+    """The cluster says node a. We said none, which could not be written, and then a again, with a place held there."""
+    cache.observe("Pod", versioned(make_pod("web", cpu="1", nominated="a"), 7))
+    cache.nominate("pod-default-web", "")
+    cache.assume(cache.pending["pod-default-web"], "a")
+
+
+def test_a_nomination_that_the_cluster_has_already_stands_when_the_pod_gives_its_room_back(cache: Cache) -> None:
+    nominated_in_vain(cache)
+    number = cache.nominate("pod-default-web", "a")
+    assert number is not None
+    cache.nomination_written("pod-default-web", number, "7")  # nothing was to be changed
+    cache.forget("pod-default-web")
+    assert nominated(cache) == {"a": ["pod-default-web"]}
+
+
+def test_an_assumed_pod_waits_for_the_node_that_the_cluster_says_when_others_decide(cache: Cache) -> None:
+    nominated_in_vain(cache)
+    cache.take_back_nominations()
+    cache.forget("pod-default-web")
+    assert nominated(cache) == {"a": ["pod-default-web"]}
+
+
 def test_a_nominated_pod_that_is_deleted_gives_its_node_up(cache: Cache) -> None:
     cache.observe("Pod", make_pod("web", cpu="1", nominated="a"))
     assert cache.remove("Pod", make_pod("web")) == ROOM_FREED

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from berth.engine.extender_result import Outside, Refusal, verdicts_of
+from berth.engine.extender_result import ExtenderResult, Refusal, verdicts_of
 from berth.engine.verdict import Code
 from scheduler.extender_service import (
     Body,
@@ -156,7 +156,7 @@ async def test_removing_pods_helps_where_an_extender_says_so_and_nowhere_else(
     house.write(*map(make_node, "abc"))
     table = house.cache.state.table
     refused = {"a": Refusal(Code.UNSCHEDULABLE, "busy"), "b": Refusal(Code.UNRESOLVABLE, "wrong building")}
-    said = verdicts_of(Outside(frozenset(), refused), table, table.rows, np.ones(3, dtype=np.bool_))
+    said = verdicts_of(ExtenderResult(frozenset(), refused), table, table.rows, np.ones(3, dtype=np.bool_))
     assert [Code(code) for code in said.codes] == [Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.UNRESOLVABLE]
 
 

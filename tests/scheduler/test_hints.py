@@ -18,8 +18,8 @@ from berth.engine.pre_filter_only import PreFilterOnly
 from berth.engine.registry import PLUGINS, make_plugin
 from berth.model import parse_node, parse_pod
 from berth.scheduler import Cache
-from berth.scheduler.error_log import Faults
-from berth.scheduler.queue.queueing_hints import Hints, rejecting
+from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.queue.queueing_hints import QueueingHints, rejecting
 from engine.storage import make_capacity, make_claim, make_class, make_csi_node, make_driver, make_volume, pod_with
 from scheduler.house import House, running
 from scheduler.outspoken import Outspoken, known_change
@@ -332,13 +332,13 @@ def test_pods_of_different_priority_are_not_alike_to_plugins_that_look_at_pods()
 
 
 def test_any_of_the_plugins_may_say_that_a_change_helps() -> None:
-    hints, pod = Hints(Cache().state, Faults()), parse_pod(make_pod("p"))
+    hints, pod = QueueingHints(Cache().state, ErrorLog()), parse_pod(make_pod("p"))
     assert not hints.may_help(pod, [Outspoken(False)], known_change())
     assert hints.may_help(pod, [Outspoken(False), Outspoken(True)], known_change())
 
 
 def test_a_plugin_is_asked_once_a_change_for_all_pods_that_are_alike_to_it() -> None:
-    hints, plugin, change = Hints(Cache().state, Faults()), Outspoken(False), known_change()
+    hints, plugin, change = QueueingHints(Cache().state, ErrorLog()), Outspoken(False), known_change()
     for name in ("one", "two"):
         hints.may_help(parse_pod(make_pod(name)), [plugin], change)
     assert plugin.asked == 1
@@ -350,13 +350,13 @@ def test_a_plugin_is_asked_once_a_change_for_all_pods_that_are_alike_to_it() -> 
 def test_a_plugin_that_does_not_listen_to_the_event_is_not_asked() -> None:
     plugin = Outspoken(True)
     gone = Change(frozenset({Event.NODE_REMOVED}), parse_node(make_node("a")), None, "a")
-    assert not Hints(Cache().state, Faults()).may_help(parse_pod(make_pod("p")), [plugin], gone)
+    assert not QueueingHints(Cache().state, ErrorLog()).may_help(parse_pod(make_pod("p")), [plugin], gone)
     assert plugin.asked == 0
 
 
 def test_a_hint_that_fails_counts_as_help() -> None:
-    faults = Faults()
-    assert Hints(Cache().state, faults).may_help(
+    faults = ErrorLog()
+    assert QueueingHints(Cache().state, faults).may_help(
         parse_pod(make_pod("p")), [Outspoken(RuntimeError("no"))], known_change()
     )
     assert faults.counts == {"asking for a hint": 1}

@@ -28,10 +28,10 @@ from berth.model import Pod, object_key, parse_pod
 from berth.policy import import_configuration, load_policy
 from berth.scheduler import Cache
 from berth.scheduler.cache.changes import Changes
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.queue.queued_pod import QueuedPod
-from berth.scheduler.queue.queueing_hints import Hints, rejecting
-from berth.scheduler.queue.unschedulable import Parked, profile_of
+from berth.scheduler.queue.queueing_hints import QueueingHints, rejecting
+from berth.scheduler.queue.unschedulable import UnschedulablePods, profile_of
 from conformance.oracle.generator import current_cases
 from engine.worlds import _NEEDED
 
@@ -64,7 +64,7 @@ class Life:
         self.version = 0
         self.pod = self._pod()
         self.pipeline = self._pipeline()
-        self.faults = Faults()
+        self.faults = ErrorLog()
         for body in self.case["objects"]:
             if random.random() < 0.8:
                 self.put(body)
@@ -131,19 +131,19 @@ class Life:
         listening = [change for change in changes if change.events & refused.wakes_on]
         if not plugins:
             return bool(listening)
-        hints = Hints(self.cache.state, self.faults)
+        hints = QueueingHints(self.cache.state, self.faults)
         return any(hints.may_help(self.pod, plugins, change) for change in listening)
 
-    def park(self, refused: Diagnosis, only: Plugin | None = None) -> Parked:
+    def park(self, refused: Diagnosis, only: Plugin | None = None) -> UnschedulablePods:
         """The pod as the queue keeps it."""
         plugins = rejecting(self.pipeline, refused) if only is None else (only,)
         wakes_on = refused.wakes_on if only is None else only.wakes_on
         profile = profile_of(self.pod, wakes_on, plugins, self.cache.state)
-        parked = Parked()
+        parked = UnschedulablePods()
         parked.add(QueuedPod(self.pod, 0, 0.0, wakes_on=wakes_on, plugins=plugins, profile=profile), (0.0,))
         return parked
 
-    def changes(self, kept: Collection[Parked], late: bool) -> list[Changes]:
+    def changes(self, kept: Collection[UnschedulablePods], late: bool) -> list[Changes]:
         """Something happens, or several things: all changes, and of each of the kept those that find its pod."""
         told: list[list[Change]] = [[], *([] for _ in kept)]
         for _ in range(self.random.randint(2, 5) if late else 1):
@@ -197,7 +197,9 @@ def flips_of(seed: int, late: bool) -> int:
         life = Life(random)
         for _ in range(CHANGES):
             refused = life.decide()
-            changes, found = life.changes([life.park(refused) if isinstance(refused, Diagnosis) else Parked()], late)
+            changes, found = life.changes(
+                [life.park(refused) if isinstance(refused, Diagnosis) else UnschedulablePods()], late
+            )
             if not isinstance(refused, Diagnosis) or refused.error:
                 continue
             if isinstance(life.decide(), Placement):

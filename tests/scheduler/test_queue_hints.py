@@ -10,7 +10,7 @@ from berth.engine.plugin import Plugin
 from berth.engine.state.state import State
 from berth.model import Pod, parse_pod
 from berth.scheduler import Queue
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.queue.change_log import MOST_KEPT, ChangeLog
 from berth.scheduler.queue.heap import Order
 from berth.scheduler.queue.queue import (
@@ -21,7 +21,7 @@ from berth.scheduler.queue.queue import (
     Part,
     QueuedPod,
 )
-from berth.scheduler.queue.queueing_hints import Hints
+from berth.scheduler.queue.queueing_hints import QueueingHints
 from scheduler.outspoken import Outspoken, known_change
 from scheduler.virtual_clock import VirtualClock, settle
 from support.builders import make_pod
@@ -37,7 +37,7 @@ def clock() -> VirtualClock:
 @pytest.fixture
 def queue(clock: VirtualClock) -> Queue:
     queue = Queue(clock)
-    queue.hints = Hints(State(), Faults())
+    queue.hints = QueueingHints(State(), ErrorLog())
     return queue
 
 
@@ -303,7 +303,7 @@ async def test_a_pod_that_is_meant_by_name_is_woken_whatever_it_waits_for(queue:
 
 async def test_whatever_happens_on_the_node_that_a_pod_is_nominated_to_wakes_it(queue: Queue) -> None:
     state = State()
-    queue.hints = Hints(state, Faults())
+    queue.hints = QueueingHints(state, ErrorLog())
     for name in ("nominated", "other"):
         await parked(queue, name, Outspoken(False))
     state.nominate(parse_pod(make_pod("nominated", uid="nominated")), "a")

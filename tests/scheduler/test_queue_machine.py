@@ -14,9 +14,9 @@ from berth.engine.state.state import State
 from berth.model import Pod, parse_pod
 from berth.policy.records import BackoffSettings as Pace
 from berth.scheduler import Queue
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.queue.queue import PACE, Part, QueuedPod
-from berth.scheduler.queue.queueing_hints import Hints
+from berth.scheduler.queue.queueing_hints import QueueingHints
 from scheduler.outspoken import Outspoken, known_change
 from scheduler.virtual_clock import VirtualClock, settle
 from support.builders import make_pod
@@ -55,7 +55,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.clock = VirtualClock()
         self.queue = Queue(self.clock)
-        self.queue.hints = Hints(State(), Faults())
+        self.queue.hints = QueueingHints(State(), ErrorLog())
         self.missed: dict[str, list[Change]] = {}  # by UID, since it is in flight
         self.pods: dict[str, Pod] = {}
         self.flying: dict[str, QueuedPod] = {}

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from berth.model import InvalidObject, Node, Pod, parse_node, parse_pod
-from berth.scheduler.cache.cache import Cache, templates
+from berth.scheduler.cache import templates
+from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cache.templates import NodeReader, PodReader
 from mutated.mutating import mutate
 from mutated.samples import samples

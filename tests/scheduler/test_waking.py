@@ -23,7 +23,7 @@ from berth.model import Pod, parse_pod
 from berth.scheduler import Cache
 from berth.scheduler.cache.changes import Changes
 from berth.scheduler.queue.queued_pod import QueuedPod
-from berth.scheduler.queue.unschedulable import Parked, profile_of
+from berth.scheduler.queue.unschedulable import UnschedulablePods, profile_of
 from engine.storage import (
     make_capacity,
     make_claim,
@@ -428,14 +428,14 @@ def helping(changes: Changes, plugin: Plugin, pod: Pod, cache: Cache) -> bool:
     )
 
 
-def kept(plugin: Plugin, pod: Pod, cache: Cache) -> Parked:
+def kept(plugin: Plugin, pod: Pod, cache: Cache) -> UnschedulablePods:
     """The pod, which the plugin refused, as the queue keeps it for changes to find it."""
-    parked, profile = Parked(), profile_of(pod, plugin.wakes_on, [plugin], cache.state)
+    parked, profile = UnschedulablePods(), profile_of(pod, plugin.wakes_on, [plugin], cache.state)
     parked.add(QueuedPod(pod, 0, 0.0, wakes_on=plugin.wakes_on, plugins=(plugin,), profile=profile), (0.0,))
     return parked
 
 
-def is_found(parked: Parked, changes: Changes, cache: Cache) -> bool:
+def is_found(parked: UnschedulablePods, changes: Changes, cache: Cache) -> bool:
     return any(any(parked.concerned(change, cache.state)) for change in changes)
 
 
@@ -505,7 +505,7 @@ def taken_by(plugins: dict[str, Pipeline], pod: Pod, cache: Cache) -> dict[str, 
 
 
 def hinted_by(
-    plugins: dict[str, Pipeline], parked: dict[str, Parked], changes: Changes, pod: Pod, cache: Cache
+    plugins: dict[str, Pipeline], parked: dict[str, UnschedulablePods], changes: Changes, pod: Pod, cache: Cache
 ) -> set[str]:
     """The filters that say that one of the changes, which found the pod, may help."""
     return {

@@ -30,7 +30,5 @@ def write_pair(folder: Path, name: str, *, password: bytes = b"") -> Pair:
     pair = Pair(folder / f"{name}.crt", folder / f"{name}.key")
     pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     encryption = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
-    pair.key.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
-    )
+    pair.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption))
     return pair

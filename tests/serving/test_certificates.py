@@ -115,9 +115,7 @@ def encrypted(pair: Pair, folder: Path) -> Pair:
         (encrypted, "--tls-private-key-file .*: the key is encrypted"),
     ],
 )
-def test_what_cannot_be_served_with_is_named(
-    tmp_path: Path, spoil: Callable[[Pair, Path], Pair], words: str
-) -> None:
+def test_what_cannot_be_served_with_is_named(tmp_path: Path, spoil: Callable[[Pair, Path], Pair], words: str) -> None:
     pair = spoil(write_pair(tmp_path, "good"), tmp_path)
     with pytest.raises(BadCertificate, match=words):
         GivenCertificates(pair)

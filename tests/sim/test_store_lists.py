@@ -208,9 +208,7 @@ def test_a_list_can_be_of_an_older_version(world: World) -> None:
         ("0", "Exact", 422, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
     ],
 )
-def test_an_invalid_version_is_refused(
-    world: World, version: str, match: str, code: int, words: str
-) -> None:
+def test_an_invalid_version_is_refused(world: World, version: str, match: str, code: int, words: str) -> None:
     with pytest.raises(StatusError) as refused:
         world.store.list(PODS, resource_version=version, match=match)
     assert refused.value.code == code

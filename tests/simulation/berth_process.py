@@ -12,8 +12,8 @@ from typing import Any
 
 from berth.cluster import peering
 from berth.cluster.bulk import Change
-from berth.cluster.leader import Lead
-from berth.cluster.listing import Resource
+from berth.cluster.leader import Leader
+from berth.cluster.listing import WatchedResource
 from berth.configuration.gates import BULK_INTAKE, DEFAULTS
 from berth.runtime import RESOURCES, Options, Runtime
 from berth.scheduler.binding.places import Places
@@ -32,7 +32,7 @@ from simulation.watcher import HandOver, Watcher
 from simulation.weather import Weather
 
 LIFETIME_SECONDS = 10
-PEERINGS = Resource(peering.KIND, peering.GROUP, peering.VERSION, peering.PLURAL, namespaced=False)
+PEERINGS = WatchedResource(peering.KIND, peering.GROUP, peering.VERSION, peering.PLURAL, namespaced=False)
 
 
 class BerthProcess:
@@ -118,7 +118,7 @@ class BerthProcess:
         lead = self.runtime.lead
         return self.is_alive and (lead is None or lead.is_open)
 
-    def _make_elector(self, lead: Lead) -> SimElector:
+    def _make_elector(self, lead: Leader) -> SimElector:
         """With connections of its own, over the same wire."""
         api = SimApi(
             self._loop,

@@ -27,7 +27,7 @@ from berth import elector
 from berth.cluster import peering
 from berth.cluster.api import MERGE_PATCH
 from berth.cluster.errors import ApiError, Unreachable
-from berth.cluster.leader import Lead
+from berth.cluster.leader import Leader
 from berth.scheduler.ports import Clock
 from berth.sim.loop import Process, SeededLoop, current_process
 from simulation.network import SimApi, decided_seconds
@@ -45,7 +45,7 @@ class SimElector:
     def __init__(
         self,
         loop: SeededLoop,
-        lead: Lead,
+        lead: Leader,
         api: SimApi,
         clock: Clock,
         random: Random,

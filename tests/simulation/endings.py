@@ -8,7 +8,7 @@ from typing import Any
 
 from berth.model import KINDS, Pod, object_key
 from berth.policy.records import Policy
-from berth.scheduler.extenders.extender_calls import Extending
+from berth.scheduler.extenders.extender_calls import ExtenderCalls
 from berth.sim.resources import BUILT_IN, NODES, PODS
 from reference.engine import feasible, preempt
 from reference.world import World
@@ -151,7 +151,7 @@ def check_empty(berth: BerthProcess, trace: Trace) -> None:
     conditions, evicting = runtime._cluster._conditions, scheduler._preempting._evicting
     evicting.disruptions.look()  # whoever preempts next looks first
     extenders = scheduler._extenders
-    assert isinstance(extenders, Extending)
+    assert isinstance(extenders, ExtenderCalls)
     left: dict[str, Sized] = {
         "pending": cache.pending,
         "assumed": cache.assumed(),

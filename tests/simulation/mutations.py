@@ -25,14 +25,14 @@ from berth.engine.preemption.victims import VictimSearch
 from berth.engine.state.budgets import Budgets
 from berth.engine.state.host_ports import PortIndex
 from berth.engine.state.node_table import NodeTable
-from berth.engine.state.nominated_pods import Guests
-from berth.engine.state.volume_reservations import VolumeShelf
+from berth.engine.state.nominated_pods import NominatedPods
+from berth.engine.state.volume_reservations import VolumeReservations
 from berth.model import Pod
 from berth.policy.policy_objects import PolicyObjects
-from berth.scheduler.binding.bind_confirmations import Echoes
-from berth.scheduler.binding.binding import Binder
-from berth.scheduler.binding.binding_cycle import Stages
-from berth.scheduler.binding.binding_plugins import Course
+from berth.scheduler.binding.bind_confirmations import BindConfirmations
+from berth.scheduler.binding.binding import BackgroundBinder
+from berth.scheduler.binding.binding_cycle import BindingCycle
+from berth.scheduler.binding.binding_plugins import BindingPlugins
 from berth.scheduler.binding.volumes import VolumeBinder
 from berth.scheduler.cache import pod_states as pods_module
 from berth.scheduler.cache.cache import Cache
@@ -41,14 +41,14 @@ from berth.scheduler.cache.nominations import Nominations
 from berth.scheduler.cache.pod_states import PodStates
 from berth.scheduler.cache.versions import Register
 from berth.scheduler.cycle import Cycle
-from berth.scheduler.event_intake import Intake
+from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.preemption.disruptions import Disruptions
 from berth.scheduler.preemption.evicting import Evicting
 from berth.scheduler.preemption.nominating import Nominator
 from berth.scheduler.preemption.preempting import Preempting
 from berth.scheduler.queue.change_log import ChangeLog
 from berth.scheduler.queue.queue import Part, Queue
-from berth.scheduler.queue.unschedulable import Parked
+from berth.scheduler.queue.unschedulable import UnschedulablePods
 from berth.scheduler.reporting import Reporter
 
 
@@ -97,7 +97,7 @@ class Without:
 
 @mutation("1 room")
 def an_unknown_outcome_is_taken_for_a_refusal() -> None:
-    @instead(Binder, "_unknown")
+    @instead(BackgroundBinder, "_unknown")
     async def changed(_: Any, self: Any, assignment: Any, reason: str) -> None:
         self._give_back(assignment)
 
@@ -116,7 +116,7 @@ def assume_holds_no_room() -> None:
 
 @mutation("2 once")
 def a_bind_is_sent_twice() -> None:
-    @instead(Binder, "start")
+    @instead(BackgroundBinder, "start")
     def changed(shipped: Any, self: Any, assignment: Any) -> None:
         shipped(self, assignment)
         shipped(self, assignment)
@@ -124,7 +124,7 @@ def a_bind_is_sent_twice() -> None:
 
 @mutation("6 assumptions")
 def a_bind_that_was_answered_is_tried_again() -> None:
-    @instead(Binder, "_bound")
+    @instead(BackgroundBinder, "_bound")
     def changed(shipped: Any, self: Any, assignment: Any, outcome: str) -> None:
         shipped(self, assignment, outcome)
         if len(assignment.pod.name) % 2 == 0:
@@ -152,7 +152,7 @@ def gates_are_ignored() -> None:
 
 @mutation("3 right pod")
 def pods_that_are_being_deleted_are_tried() -> None:
-    @instead(Intake, "wanted")
+    @instead(EventIntake, "wanted")
     def changed(_: Any, self: Any, uid: str) -> Any:
         pod = self._cache.pending.get(uid)
         return pod if pod is not None and self._policies.serves(pod.scheduler_name) else None
@@ -192,9 +192,9 @@ def _shrank(old: Any, new: Any) -> bool:
 
 @mutation("4 filters")
 def what_extenders_said_holds_for_ever() -> None:
-    from berth.scheduler.extenders.extender_calls import Extending
+    from berth.scheduler.extenders.extender_calls import ExtenderCalls
 
-    @instead(Extending, "_as_of_now")
+    @instead(ExtenderCalls, "_as_of_now")
     def changed(_: Any, self: Any, call: Any, said: Any) -> Any:
         return replace(said, allowed=frozenset(node.name for node in self._cache.state.table.nodes()))
 
@@ -204,7 +204,7 @@ def what_extenders_said_holds_for_ever() -> None:
 
 @mutation("5 one place")
 def a_pod_that_leaves_for_another_scheduler_stays_queued() -> None:
-    @instead(Intake, "_follow")
+    @instead(EventIntake, "_follow")
     def changed(shipped: Any, self: Any, uid: str) -> None:
         if self.wanted(uid) is not None:
             shipped(self, uid)
@@ -239,14 +239,14 @@ def confirm_by_the_watch_is_dropped() -> None:
 
 @mutation("6 assumptions")
 def an_assumption_expires() -> None:
-    @instead(Echoes, "_settle")
+    @instead(BindConfirmations, "_settle")
     def changed(_: Any, self: Any, uid: str, held: Any, body: Any) -> None:
         self._intake.give_back(uid)
 
 
 @mutation("6 assumptions")
 def a_late_echo_is_never_read() -> None:
-    @instead(Echoes, "_late")
+    @instead(BindConfirmations, "_late")
     def changed(_: Any, self: Any) -> list[str]:
         return []
 
@@ -300,7 +300,7 @@ def ports_are_kept_when_a_pod_leaves() -> None:
 
 @mutation("7 columns")
 def room_stays_promised() -> None:
-    @instead(Guests, "remove")
+    @instead(NominatedPods, "remove")
     def changed(shipped: Any, self: Any, uid: str) -> None:
         slot = self._slot_of.get(uid)
         row, usage = (self._row[slot], self._usage[:, slot].copy()) if slot is not None else (-1, 0)
@@ -380,7 +380,7 @@ def budgets_are_not_asked() -> None:
 
 @mutation("8 victims")
 def pods_that_wait_for_a_permit_are_deleted() -> None:
-    @instead(Stages, "give_up")
+    @instead(BindingCycle, "give_up")
     def changed(_: Any, self: Any, uid: str, reason: str = "") -> bool:
         return False
 
@@ -397,13 +397,13 @@ def less_important_pods_go_on_waiting_for_the_node() -> None:
 
 @mutation("9 generation")
 def a_policy_edited_in_flight_decides_as_it_was() -> None:
-    from berth.scheduler.extenders.extender_calls import Extending
+    from berth.scheduler.extenders.extender_calls import ExtenderCalls
 
     @instead(Cycle, "_resume")
     def changed(_: Any, self: Any, item: Any, asked: Pod, pod: Pod, active: Any, outside: Any) -> None:
         self._decide(item, pod, active, outside)
 
-    @instead(Extending, "follow_policies")
+    @instead(ExtenderCalls, "follow_policies")
     def followed(_: Any, self: Any) -> None:
         """Whoever is asked goes on."""
 
@@ -527,7 +527,7 @@ def a_pod_that_left_in_flight_is_an_error() -> None:
 
 @mutation("16 stages")
 def what_was_reserved_is_kept_when_the_bind_fails() -> None:
-    @instead(Course, "end")
+    @instead(BindingPlugins, "end")
     def changed(shipped: Any, self: Any, *, bound: bool) -> None:
         if bound:
             shipped(self, bound=bound)
@@ -535,7 +535,7 @@ def what_was_reserved_is_kept_when_the_bind_fails() -> None:
 
 @mutation("16 stages")
 def what_was_reserved_is_undone_in_the_order_in_which_it_was_made() -> None:
-    @instead(Course, "end")
+    @instead(BindingPlugins, "end")
     def changed(shipped: Any, self: Any, *, bound: bool) -> None:
         if not bound:
             self._plugins = tuple(reversed(self._plugins))
@@ -547,7 +547,7 @@ def what_was_reserved_is_undone_in_the_order_in_which_it_was_made() -> None:
 
 @mutation("15 memory")
 def the_index_by_namespace_is_never_cleared() -> None:
-    @instead(Parked, "add")
+    @instead(UnschedulablePods, "add")
     def changed(shipped: Any, self: Any, item: Any, order: Any) -> None:
         shipped(self, item, order)
         self._by_namespace.setdefault(f"{item.pod.namespace} ", {})[item.uid] = item
@@ -603,7 +603,7 @@ def any_object_is_a_page() -> None:
 
 @mutation("18 bind limit")
 def pods_that_were_held_go_on_to_bind_at_once() -> None:
-    @instead(Binder, "take_place")
+    @instead(BackgroundBinder, "take_place")
     def changed(_: Any, self: Any, assignment: Any) -> bool:
         self._places(assignment)._taken += 1
         return True
@@ -651,7 +651,7 @@ def the_leader_removes_the_records_of_all_others() -> None:
 
 @mutation("21 volumes")
 def a_volume_that_is_reserved_is_free_for_others() -> None:
-    @instead(VolumeShelf, "_file")
+    @instead(VolumeReservations, "_file")
     def changed(shipped: Any, self: Any, name: str) -> None:
         reserved, self._reserved = self._reserved, {}
         shipped(self, name)
@@ -668,7 +668,7 @@ def what_a_pod_that_gives_up_has_reserved_is_kept() -> None:
 
 @mutation("21 volumes")
 def a_claim_that_is_made_for_one_node_is_used_on_another() -> None:
-    @instead(VolumeShelf, "claim")
+    @instead(VolumeReservations, "claim")
     def changed(_: Any, self: Any, namespace: str, name: str) -> Any:
         return self._state.claim(namespace, name)
 

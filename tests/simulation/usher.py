@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from berth.engine.binding_points import Permit, Staged
+from berth.engine.binding_points import BindingPlugin, Permit
 from berth.engine.events import ANY
 from berth.model import Pod
 from berth.sim.loop import Process, current_process
@@ -62,7 +62,7 @@ class Reservations:
 of_process: dict[Process | None, Reservations] = {}
 
 
-class Usher(Staged):
+class Usher(BindingPlugin):
     name = NAME
     wakes_on = ANY
 

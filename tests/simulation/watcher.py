@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from berth.cluster.bulk import Change, Taker
-from berth.cluster.listing import ListInProgress, Resource
+from berth.cluster.listing import ListInProgress, WatchedResource
 from berth.model import object_key
 from berth.sim.errors import StatusError
 from berth.sim.loop import SeededLoop
@@ -50,7 +50,7 @@ class Watcher:
         loop: SeededLoop,
         store: Store,
         weather: Weather,
-        resource: Resource,
+        resource: WatchedResource,
         hand_over: HandOver,
         link: Link,
         note: Note = _nothing,

@@ -11,7 +11,7 @@ from berth.cli.common import OK, add_credentials, complain, credentials_source, 
 from berth.cluster.api import Api
 from berth.cluster.credentials import Credentials
 from berth.cluster.errors import ApiError, CredentialsError, Unreachable
-from berth.cluster.leadership import Record, parse_stamp, read_records
+from berth.cluster.leadership import PeerRecord, parse_stamp, read_records
 from berth.cluster.peering import KIND, LEADING_SINCE, PATH
 from berth.configuration import Options
 
@@ -42,7 +42,7 @@ class Seat:
     """One replica that is alive."""
 
     identity: str
-    record: Record
+    record: PeerRecord
     seen: datetime
     since: datetime | None
 

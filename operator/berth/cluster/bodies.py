@@ -16,12 +16,12 @@ import orjson
 
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Unreachable
-from berth.cluster.listing import Resource, list_objects
+from berth.cluster.listing import WatchedResource, list_objects
 from berth.model import Node, Pod
 from berth.scheduler.extenders.extender_protocol import Needs
 from berth.scheduler.ports import Cluster, Unavailable
 
-NODES = Resource("Node", "", "v1", "nodes", namespaced=False)
+NODES = WatchedResource("Node", "", "v1", "nodes", namespaced=False)
 
 Kept = tuple[str, orjson.Fragment]  # the UID, and the object
 

@@ -26,8 +26,8 @@ from typing import Any, Protocol
 
 import orjson
 
-from berth.cluster.deep_json import ShallowResponse, cut, decode
-from berth.cluster.listing import ListInProgress, Resource
+from berth.cluster.deep_json import DeepJsonResponse, cut, decode
+from berth.cluster.listing import ListInProgress, WatchedResource
 
 Json = dict[str, Any]
 Change = tuple[str, Json]  # the type, and the object
@@ -64,7 +64,7 @@ class Taker(Protocol):
 class BulkIntake:
     """What the responses of one session share: which paths are read in bulk, and the lists whose pages are coming."""
 
-    def __init__(self, resources: Mapping[str, Resource], taker: Taker) -> None:
+    def __init__(self, resources: Mapping[str, WatchedResource], taker: Taker) -> None:
         """`resources` by the path of their lists on the server."""
         self._resources = resources
         self._taker = taker
@@ -75,11 +75,11 @@ class BulkIntake:
         """Of the lists that are read in bulk."""
         return self._resources.keys()
 
-    def response_class(self) -> type[ShallowResponse]:
+    def response_class(self) -> type[DeepJsonResponse]:
         """For a session of aiohttp."""
         intake = self
 
-        class BulkResponse(ShallowResponse):
+        class BulkResponse(DeepJsonResponse):
             """An answer whose objects are taken by us rather than by kopf."""
 
             async def start(self, connection: Any) -> "BulkResponse":
@@ -102,7 +102,7 @@ class BulkIntake:
 
         return BulkResponse
 
-    def resource_of(self, response: ShallowResponse, *, watch: bool) -> Resource | None:
+    def resource_of(self, response: DeepJsonResponse, *, watch: bool) -> WatchedResource | None:
         """The resource that the answer lists, or watches; None for any other answer."""
         url = response.url
         is_watch = url.query.get("watch") == "true"
@@ -112,7 +112,7 @@ class BulkIntake:
             return None
         return self._resources.get(url.path)
 
-    async def take_page(self, response: ShallowResponse, reader: "ListReader") -> Json | None:
+    async def take_page(self, response: DeepJsonResponse, reader: "ListReader") -> Json | None:
         """Hand a page over while it arrives; its head, or None if it is not ours to read."""
         kind, token = reader.resource.kind, response.url.query.get("continue", "")
         earlier = self._pages.pop(kind, None)
@@ -154,7 +154,7 @@ class BulkIntake:
 class ListReader:
     """Finds the items in a list answer that arrives in pieces."""
 
-    def __init__(self, resource: Resource) -> None:
+    def __init__(self, resource: WatchedResource) -> None:
         self.resource = resource
         self.head: Json | None = None
         """Everything but the items; None before it has arrived, and if this is no list of the kind."""
@@ -243,7 +243,7 @@ class ListReader:
             yield len(raw) // len(bodies), body
 
 
-def _head_of(raw: bytes, resource: Resource) -> Json | None:
+def _head_of(raw: bytes, resource: WatchedResource) -> Json | None:
     """The fields before the items, if they are those of a list of the kind."""
     try:
         head = orjson.loads(raw.rstrip().removesuffix(b",") + b"}")

@@ -43,9 +43,9 @@ from berth.cluster.api import Api
 from berth.cluster.drift import GHOST, MISSING, REWOUND, STALE, Drift, Known
 from berth.cluster.errors import ApiError, Malformed, Unreachable
 from berth.cluster.identity import ClusterIdentity
-from berth.cluster.listing import PART, Listing, ListInProgress, Resource, list_metadata, version_now
+from berth.cluster.listing import PART, Listing, ListInProgress, WatchedResource, list_metadata, version_now
 from berth.cluster.proof import Proof
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import Clock
 from berth.scheduler.waiting import wait_for_signal
 
@@ -66,7 +66,7 @@ _log = logging.getLogger(__name__)
 class _Count:
     """How far the counting of one kind has come."""
 
-    resource: Resource
+    resource: WatchedResource
     missing: dict[str, str] = field(default_factory=dict)
     ghosts: dict[str, str] = field(default_factory=dict)  # removed, and the watch may still say so
     gone: set[str] = field(default_factory=set)
@@ -88,16 +88,16 @@ class _Count:
     listed: asyncio.Event = field(default_factory=asyncio.Event)  # in full, by the watch
 
 
-class Census:
+class CacheSync:
     """Counts every kind; `on_whole` is called when all are whole for the first time, and again after `start_over`."""
 
     def __init__(
         self,
         api: Api,
         clock: Clock,
-        faults: Faults,
+        faults: ErrorLog,
         known: Known,
-        resources: tuple[Resource, ...],
+        resources: tuple[WatchedResource, ...],
         *,
         identity: ClusterIdentity,
         on_whole: Callable[[], None],

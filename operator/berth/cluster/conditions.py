@@ -28,7 +28,7 @@ from berth.cluster.errors import ApiError
 from berth.cluster.gate import WriteGate
 from berth.cluster.outbox import Outbox
 from berth.model import Pod
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import Clock
 
 IS_BOUND = "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound"
@@ -63,7 +63,7 @@ class _Written(NamedTuple):
 class Conditions:
     """Writes PodScheduled=False in the background."""
 
-    def __init__(self, api: Api, clock: Clock, faults: Faults, gate: WriteGate) -> None:
+    def __init__(self, api: Api, clock: Clock, faults: ErrorLog, gate: WriteGate) -> None:
         self._api = api
         self._clock = clock
         self._outbox: Outbox[Report] = Outbox("pod condition", self._write, clock, faults, gate)

@@ -32,7 +32,7 @@ class NothingSent(Exception):
     """The connection was broken before a byte of the request could leave."""
 
 
-class Address(NamedTuple):
+class ServerAddress(NamedTuple):
     """Where to connect to, and how; without `tls` in plain text."""
 
     host: str
@@ -138,7 +138,7 @@ class Connection:
             future.set_result(answer)
 
 
-async def open_connection(address: Address, on_closed: Callable[[Connection], None]) -> Connection:
+async def open_connection(address: ServerAddress, on_closed: Callable[[Connection], None]) -> Connection:
     """Raises OSError; of a kind that `is_misconfiguration` knows where it is no use to wait."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
@@ -158,7 +158,7 @@ def is_misconfiguration(error: BaseException) -> bool:
     return isinstance(error, socket.gaierror | ssl.SSLError | ssl.CertificateError) and not broken
 
 
-def _make(info: tuple[int, int, int, str, tuple[object, ...]], address: Address) -> socket.socket:
+def _make(info: tuple[int, int, int, str, tuple[object, ...]], address: ServerAddress) -> socket.socket:
     """A socket whose data the kernel does not deliver too late: closing one does not take back what was sent, and a
     network that comes back after a minute would carry out requests that were given up long ago."""
     made = socket.socket(*info[:3])

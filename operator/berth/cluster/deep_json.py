@@ -7,7 +7,7 @@ scheduler reads lies deeper than a few dozen levels: below LEVELS everything bec
 the rest.
 
 Almost no object is so deep: it is looked for only where decoding has failed or there are more brackets than LEVELS.
-`ShallowResponse` does this for kopf, which reads lists with `json()` and watches line by line.
+`DeepJsonResponse` does this for kopf, which reads lists with `json()` and watches line by line.
 """
 
 import re
@@ -63,10 +63,10 @@ def cut(raw: bytes) -> bytes:
     return b"".join(parts) + raw[taken:] if depth <= LEVELS else raw
 
 
-class ShallowResponse(aiohttp.ClientResponse):
+class DeepJsonResponse(aiohttp.ClientResponse):
     """An answer whose JSON can be read, in one piece or in lines."""
 
-    async def start(self, connection: Any) -> "ShallowResponse":
+    async def start(self, connection: Any) -> "DeepJsonResponse":
         await super().start(connection)
         self.content = _ShallowLines(self.content)  # type: ignore[assignment]
         return self

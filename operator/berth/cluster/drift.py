@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Unreachable
-from berth.cluster.listing import Resource
+from berth.cluster.listing import WatchedResource
 from berth.scheduler.cache.versions import KnownKeys
 
 MISSING, STALE, GHOST, REWOUND = "missing", "stale", "ghost", "rewound"
@@ -79,7 +79,7 @@ class Drift:
             _log.warning(_TEXTS[what], kind, _some(named), extra={"kind": kind})
 
     async def read(
-        self, resource: Resource, what: str, objects: Mapping[str, str], is_wanted: Callable[[str], bool]
+        self, resource: WatchedResource, what: str, objects: Mapping[str, str], is_wanted: Callable[[str], bool]
     ) -> None:
         """Read these objects, UID to key, and hand over those that are wanted still; what fails is not counted."""
         waiting, keys = iter(objects.items()), list[str]()
@@ -92,7 +92,7 @@ class Drift:
         await asyncio.gather(*(work() for _ in range(min(READS_AT_ONCE, len(objects)))))
         self.note(resource.kind, what, keys)
 
-    async def _read(self, resource: Resource, uid: str, key: str, is_wanted: Callable[[str], bool]) -> bool:
+    async def _read(self, resource: WatchedResource, uid: str, key: str, is_wanted: Callable[[str], bool]) -> bool:
         if not is_wanted(uid):
             return False
         try:

@@ -11,7 +11,7 @@ from berth.scheduler.scheduler import Scheduler
 POLICY = "SchedulingPolicy"
 
 
-class View:
+class EventFanout:
     """What the census asks and tells: the cache for most kinds, and a register of our own for policies."""
 
     def __init__(

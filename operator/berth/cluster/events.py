@@ -24,7 +24,7 @@ from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.event_bodies import Record, core_body, core_patch, event_name, events_body, events_patch
 from berth.cluster.gate import EVENT, WriteGate
 from berth.model import Pod
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.log_fields import about
 from berth.scheduler.ports import Clock, PodEvent
 
@@ -44,7 +44,7 @@ Key = tuple[str, str, str]
 class EventRecorder:
     """Takes events at any rate and posts them as fast as the API server takes them."""
 
-    def __init__(self, api: Api, clock: Clock, instance: str, faults: Faults, gate: WriteGate) -> None:
+    def __init__(self, api: Api, clock: Clock, instance: str, faults: ErrorLog, gate: WriteGate) -> None:
         self._api = api
         self._clock = clock
         self._faults = faults

@@ -101,9 +101,7 @@ class HttpExtenders:
         while self._sessions:
             await self._sessions.popitem()[1].close()
 
-    async def _post(
-        self, extender: Extender, verb: str, url: str, data: bytes, way: _Way, proxy: str | None
-    ) -> object:
+    async def _post(self, extender: Extender, verb: str, url: str, data: bytes, way: _Way, proxy: str | None) -> object:
         session = await self._session(way)
         async with session.post(
             url,

@@ -17,11 +17,13 @@ from collections.abc import Callable
 
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Malformed, OtherCluster, Unreachable
-from berth.cluster.listing import Listing, Resource, list_metadata
+from berth.cluster.listing import Listing, WatchedResource, list_metadata
 
 ASK_SECONDS = 5.0
 SYSTEM = "kube-system"
-NAMESPACE = Resource("Namespace", "", "v1", "namespaces", namespaced=False, field_selector=f"metadata.name={SYSTEM}")
+NAMESPACE = WatchedResource(
+    "Namespace", "", "v1", "namespaces", namespaced=False, field_selector=f"metadata.name={SYSTEM}"
+)
 
 _log = logging.getLogger(__name__)
 

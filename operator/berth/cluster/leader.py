@@ -3,7 +3,7 @@
 `Leadership` says who may lead by the records; here that becomes what the replica does:
 
     standby --- may lead ---> our name is written beside the records, which shows them once more; then every kind is
-       ^                           |                                            listed and compared (`Census.confirm`)
+       ^                           |                                           listed and compared (`CacheSync.confirm`)
        |                           |--- something is missing, or a senior has come back: later
        |                           v
        +--- lost ------------ leading:  fence open --- our renewal is late, a bind's echo is missing ---> closed
@@ -26,11 +26,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
-from berth.cluster.cache_sync import Census
+from berth.cluster.cache_sync import CacheSync
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.leadership import Leadership
 from berth.cluster.peering import NoPeering, Peering
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import Clock, NotLeading
 
 LOOK_SECONDS = 0.1
@@ -41,16 +41,16 @@ SEE_SECONDS = 0.01
 _log = logging.getLogger(__name__)
 
 
-class Lead:
+class Leader:
     """One replica's part in it; `on_open` and `on_close` are told of the fence, `on_lose` of the lead as well."""
 
     def __init__(
         self,
         leadership: Leadership,
         peering: Peering,
-        census: Census,
+        census: CacheSync,
         clock: Clock,
-        faults: Faults,
+        faults: ErrorLog,
         *,
         echo_is_missing: Callable[[float], bool],
         on_open: Callable[[bool], None],

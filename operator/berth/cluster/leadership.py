@@ -105,7 +105,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class PeerRecord:
     """One replica's record, as it is written."""
 
     priority: int
@@ -125,7 +125,7 @@ class Question:
 class _Other:
     """Another replica: its last record, and when we saw that."""
 
-    record: Record
+    record: PeerRecord
     seen_seconds: float
     is_told_of: bool = False  # we know its name only
 
@@ -291,7 +291,7 @@ class Leadership:
         with self._lock:
             self._version = -1
 
-    def _observe_outsiders(self, records: dict[str, Record]) -> None:
+    def _observe_outsiders(self, records: dict[str, PeerRecord]) -> None:
         """Take out the records that are none."""
         now, before, self._outsiders = self._now(), self._outsiders, {}
         for identity in [identity for identity, record in records.items() if record.priority == OUTSIDE]:
@@ -299,7 +299,7 @@ class Leadership:
             is_unchanged = known is not None and known.record == record
             self._outsiders[identity] = known if known is not None and is_unchanged else _Other(record, now)
 
-    def _observe_others(self, records: Mapping[str, Record], leader: str) -> None:
+    def _observe_others(self, records: Mapping[str, PeerRecord], leader: str) -> None:
         now = self._now()
         for identity, record in records.items():
             known = self._others.get(identity)
@@ -309,14 +309,14 @@ class Leadership:
             self._leader = leader
             identity, lifetime_seconds = read_leader(leader)
             if identity not in ("", self.identity) and identity not in self._others:
-                self._others[identity] = _Other(Record(TOP_PRIORITY, lifetime_seconds, ""), now, is_told_of=True)
+                self._others[identity] = _Other(PeerRecord(TOP_PRIORITY, lifetime_seconds, ""), now, is_told_of=True)
         self._others = {
             identity: other
             for identity, other in self._others.items()
             if identity in records or self._is_alive(other, now)
         }
 
-    def _observe_own(self, record: Record | None) -> None:
+    def _observe_own(self, record: PeerRecord | None) -> None:
         if record is None:
             if self._own is not None:
                 self.lapses += 1
@@ -424,7 +424,7 @@ class Leadership:
     def _is_alive(self, other: _Other, now: float) -> bool:
         return now - other.seen_seconds < other.record.lifetime_seconds
 
-    def _is_senior(self, identity: str, record: Record) -> bool:
+    def _is_senior(self, identity: str, record: PeerRecord) -> bool:
         return self._priority is None or (record.priority, identity) > (self._priority, self.identity)
 
     def may_lead(self) -> bool:
@@ -436,17 +436,17 @@ class Leadership:
             return {"replicas": len(self._others) + 1, "lapses": self.lapses}
 
 
-def read_records(status: object) -> dict[str, Record]:
+def read_records(status: object) -> dict[str, PeerRecord]:
     """The records of a peering object's status; what makes no sense is no record, but for what can be read of it.
 
     A record without a lifetime that can be read has kopf's own, one without a priority has kopf's, 0.
     """
-    found: dict[str, Record] = {}
+    found: dict[str, PeerRecord] = {}
     for identity, body in status.items() if isinstance(status, Mapping) else ():
         if isinstance(identity, str) and isinstance(body, Mapping):
             lifetime = _number(body.get("lifetime"), FOREIGN_LIFETIME_SECONDS)
             stamp = body.get("lastseen")
-            found[identity] = Record(
+            found[identity] = PeerRecord(
                 int(_number(body.get("priority"), 0)),
                 max(0.0, float(lifetime)),
                 stamp if isinstance(stamp, str) else "",

@@ -36,7 +36,7 @@ LIST_SECONDS = 30.0  # for each page
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class WatchedResource:
     """One kind as the API server serves it. `field_selector` is the watch's, or the two would never agree."""
 
     kind: str
@@ -110,7 +110,7 @@ class ListInProgress:
 
 
 async def list_metadata(
-    api: Api, resource: Resource, *, timeout_seconds: float = LIST_SECONDS, sample: bool = False
+    api: Api, resource: WatchedResource, *, timeout_seconds: float = LIST_SECONDS, sample: bool = False
 ) -> Listing:
     """Who exists now; an API that is not served has nobody. Raises ApiError, Unreachable or Malformed.
 
@@ -137,20 +137,20 @@ async def _as_listing(each: Sequence[Named], version: str, *, is_sample: bool = 
     return Listing(objects, version, versions, is_sample=is_sample)
 
 
-async def list_objects(api: Api, resource: Resource) -> list[Json]:
+async def list_objects(api: Api, resource: WatchedResource) -> list[Json]:
     """Every object as it is; an API that is not served has none. Raises ApiError, Unreachable or Malformed."""
     found = await _list(api, resource, JSON, lambda item: item, PAGE, LIST_SECONDS)
     return [] if found is None else found[0]
 
 
-async def version_now(api: Api, resource: Resource) -> int:
+async def version_now(api: Api, resource: WatchedResource) -> int:
     """The version that the store of the kind has come to; 0 where it cannot be compared. Raises as the lists do."""
     _, page = await api.request("GET", resource.path, query={"limit": "1"}, accept=METADATA_ONLY)
     _, metadata = _check_page(page, resource, METADATA_ONLY)
     return version_number(metadata["resourceVersion"]) or 0
 
 
-async def is_served(api: Api, resource: Resource) -> bool:
+async def is_served(api: Api, resource: WatchedResource) -> bool:
     """Whether discovery has the kind. Raises ApiError, Unreachable or Malformed where it does not tell."""
     try:
         _, body = await api.request("GET", resource.root)
@@ -164,7 +164,7 @@ async def is_served(api: Api, resource: Resource) -> bool:
     return resource.plural in names
 
 
-async def _has_version(api: Api, resource: Resource) -> bool:
+async def _has_version(api: Api, resource: WatchedResource) -> bool:
     """Whether the server has the group in this version; then its resources should have been told, and were not."""
     _, body = await api.request("GET", "/apis")
     names = _names(body, "APIGroupList", "groups")
@@ -191,7 +191,7 @@ def _names(body: Json, kind: str, field: str) -> set[str]:
 
 async def _list(
     api: Api,
-    resource: Resource,
+    resource: WatchedResource,
     accept: str,
     keep: Callable[[Json], Kept],
     size: int,
@@ -215,7 +215,7 @@ async def _list(
 
 async def _list_once(
     api: Api,
-    resource: Resource,
+    resource: WatchedResource,
     accept: str,
     keep: Callable[[Json], Kept],
     size: int,
@@ -240,7 +240,7 @@ async def _list_once(
         query["continue"] = metadata["continue"]
 
 
-def _check_page(page: Json, resource: Resource, accept: str) -> tuple[list[Json], Json]:
+def _check_page(page: Json, resource: WatchedResource, accept: str) -> tuple[list[Json], Json]:
     """The items and the metadata of a page that has the form of one."""
     kinds = [(f"{resource.kind}List", resource.api_version), *([METADATA_KIND] if accept == METADATA_ONLY else [])]
     items, metadata = page.get("items"), page.get("metadata")
@@ -255,7 +255,7 @@ def _check_page(page: Json, resource: Resource, accept: str) -> tuple[list[Json]
     return items, metadata
 
 
-def _is_object(item: object, resource: Resource) -> bool:
+def _is_object(item: object, resource: WatchedResource) -> bool:
     metadata = item.get("metadata") if isinstance(item, dict) else None
     if not isinstance(metadata, dict) or not _is_text(metadata.get("uid")) or not _is_text(metadata.get("name")):
         return False

@@ -7,7 +7,7 @@ COMPLAINT_SECONDS = 30.0
 _log = logging.getLogger(__name__)
 
 
-class Outage:
+class OutageLog:
     """Says that the API server is away, now and then, and how long it was when it is back."""
 
     def __init__(self) -> None:

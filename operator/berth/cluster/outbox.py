@@ -24,7 +24,7 @@ from typing import Generic, TypeVar
 from berth.cluster.delays import Delays, pause_seconds
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.gate import CONDITION, URGENT, Rank, WriteGate
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import Clock, NotLeading
 
 ATTEMPTS = 5  # of a write that is refused for a reason that somebody may mend
@@ -45,7 +45,7 @@ class Outbox(Generic[Item]):
         name: str,
         write: Callable[[str, Item], Awaitable[None]],
         clock: Clock,
-        faults: Faults,
+        faults: ErrorLog,
         gate: WriteGate,
         *,
         limit: int = WAITING_LIMIT,

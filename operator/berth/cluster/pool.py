@@ -20,7 +20,7 @@ from typing import Any
 
 from yarl import URL
 
-from berth.cluster.connection import Address, Connection, NothingSent, is_misconfiguration, open_connection
+from berth.cluster.connection import Connection, NothingSent, ServerAddress, is_misconfiguration, open_connection
 from berth.cluster.http1 import Answer, Request, encode_request
 from berth.cluster.transport import (
     CONNECT_SECONDS,
@@ -47,7 +47,7 @@ class DirectTransport:
     ) -> None:
         server = server_url(configuration)
         tls = make_tls(configuration) if server.scheme == "https" else None
-        self._address = Address(server.raw_host or "", server.port or 0, tls, delivery_seconds)
+        self._address = ServerAddress(server.raw_host or "", server.port or 0, tls, delivery_seconds)
         self._host = _host_header(server)
         self._prefix = server.raw_path.rstrip("/")
         self._limit = connections

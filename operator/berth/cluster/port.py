@@ -17,7 +17,7 @@ from berth.cluster.evictions import Evictions
 from berth.cluster.gate import BIND, URGENT, WriteGate
 from berth.cluster.volumes import VolumeWriter
 from berth.model import Claim, Pod, Volume
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import Clock, PodEvent
 
 FLUSH_SECONDS = 5.0
@@ -28,7 +28,7 @@ class KubernetesCluster:
     """Implements `berth.scheduler.ports.Cluster`."""
 
     def __init__(
-        self, api: Api, clock: Clock, instance: str, faults: Faults, *, request_seconds: float | None = None
+        self, api: Api, clock: Clock, instance: str, faults: ErrorLog, *, request_seconds: float | None = None
     ) -> None:
         """`request_seconds`: the longest that a write may take, where there are other replicas."""
         self._api = api

@@ -27,7 +27,7 @@ from typing import Any
 from berth.cluster.api import Api, is_path
 from berth.cluster.errors import ApiError, Malformed
 from berth.cluster.identity import ClusterIdentity
-from berth.cluster.listing import Listing, Resource, is_served, list_metadata
+from berth.cluster.listing import Listing, WatchedResource, is_served, list_metadata
 from berth.scheduler.ports import Clock
 
 READ = 8
@@ -44,7 +44,7 @@ class Proof:
         self._clock = clock
         self._identity = identity
 
-    async def gone(self, resource: Resource, known: Keys, listing: Listing, *, alone: bool = True) -> Keys:
+    async def gone(self, resource: WatchedResource, known: Keys, listing: Listing, *, alone: bool = True) -> Keys:
         """Those of the known objects that are gone; raises ApiError, Unreachable or Malformed if nothing is proven.
 
         `alone`: if they are fewer than half, the list is proof enough.
@@ -66,19 +66,19 @@ class Proof:
                 raise Malformed(f"the list of {resource.plural} lacks objects that are there")
         return gone
 
-    async def check_first(self, resource: Resource, listing: Listing) -> None:
+    async def check_first(self, resource: WatchedResource, listing: Listing) -> None:
         """Raises Malformed if a list that names nobody is contradicted by another one."""
         if listing.is_served and not listing.objects:
             second = await list_metadata(self._api, resource)
             if second.objects or not second.is_served:
                 raise Malformed(f"one list of {resource.plural} is empty, and another one is not")
 
-    async def _check_unserved(self, resource: Resource) -> None:
+    async def _check_unserved(self, resource: WatchedResource) -> None:
         await self._clock.sleep(UNSERVED_SECONDS)
         if await is_served(self._api, resource):
             raise Malformed(f"{resource.plural} are served after all")
 
-    async def _is_there(self, resource: Resource, uid: str, key: str) -> bool:
+    async def _is_there(self, resource: WatchedResource, uid: str, key: str) -> bool:
         path = resource.object_path(key)
         if not is_path(path) or key.count("/") != int(resource.namespaced):
             return False  # no API server has an object of such a name, so none can be asked for it

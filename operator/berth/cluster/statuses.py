@@ -13,7 +13,7 @@ from typing import Any
 from berth.cluster.api import MERGE_PATCH, Api
 from berth.cluster.gate import WriteGate
 from berth.cluster.outbox import Outbox
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import Clock
 
 LOOK_SECONDS = 0.02
@@ -23,7 +23,7 @@ PATH = "/apis/berth.dev/v1alpha1/schedulingpolicies"
 class PolicyStatuses:
     """Writes policy statuses in the background."""
 
-    def __init__(self, api: Api, clock: Clock, faults: Faults, gate: WriteGate) -> None:
+    def __init__(self, api: Api, clock: Clock, faults: ErrorLog, gate: WriteGate) -> None:
         self._api = api
         self._clock = clock
         self._outbox: Outbox[Mapping[str, Any]] = Outbox("policy status", self._write, clock, faults, gate)

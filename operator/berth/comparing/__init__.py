@@ -8,7 +8,7 @@ Every node is looked at, whatever `percentageOfNodesToScore` says, and extenders
 not part of the comparison.
 """
 
-from berth.comparing.differences import Change, Comparison, Difference, Skipped, compare
+from berth.comparing.differences import Comparison, DecisionChange, Difference, Skipped, compare
 from berth.comparing.outcomes import Outcome, Subject
 
-__all__ = ["Change", "Comparison", "Difference", "Outcome", "Skipped", "Subject", "compare"]
+__all__ = ["Comparison", "DecisionChange", "Difference", "Outcome", "Skipped", "Subject", "compare"]

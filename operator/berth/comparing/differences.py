@@ -12,7 +12,7 @@ from berth.comparing.outcomes import Outcome, Subject, outcomes
 from berth.policy import ActivePolicy
 
 
-class Change(StrEnum):
+class DecisionChange(StrEnum):
     LOST = "no longer placed"
     GAINED = "now placed"
     MOVED = "other node"
@@ -23,7 +23,7 @@ class Change(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Difference:
     name: str
-    change: Change
+    change: DecisionChange
     first: Outcome
     second: Outcome
 
@@ -42,7 +42,7 @@ class Comparison:
     differences: list[Difference] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
 
-    def counts(self) -> Counter[Change]:
+    def counts(self) -> Counter[DecisionChange]:
         return Counter(difference.change for difference in self.differences)
 
 
@@ -60,14 +60,14 @@ def compare(subjects: Iterable[Subject | Skipped], first: ActivePolicy, second: 
     return comparison
 
 
-def change_between(before: Outcome, after: Outcome) -> Change | None:
+def change_between(before: Outcome, after: Outcome) -> DecisionChange | None:
     if before.nodes or after.nodes:
         if not after.nodes:
-            return Change.LOST
+            return DecisionChange.LOST
         if not before.nodes:
-            return Change.GAINED
-        return Change.MOVED if set(before.nodes).isdisjoint(after.nodes) else None
+            return DecisionChange.GAINED
+        return DecisionChange.MOVED if set(before.nodes).isdisjoint(after.nodes) else None
     rooms = {node for node, _ in before.room}, {node for node, _ in after.room}
     if any(rooms) and rooms[0].isdisjoint(rooms[1]):
-        return Change.PREEMPTION
-    return Change.MESSAGE if before.message != after.message else None
+        return DecisionChange.PREEMPTION
+    return DecisionChange.MESSAGE if before.message != after.message else None

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from berth.comparing.differences import Change, Comparison, Difference
+from berth.comparing.differences import Comparison, DecisionChange, Difference
 from berth.comparing.outcomes import Outcome
 
 RED, GREEN, YELLOW, BOLD, PLAIN = "\033[31m", "\033[32m", "\033[33m", "\033[1m", "\033[0m"
-_COLOURS = {Change.LOST: RED, Change.GAINED: GREEN}
+_COLOURS = {DecisionChange.LOST: RED, DecisionChange.GAINED: GREEN}
 _LONGEST_CELL = 60
 
 
@@ -74,7 +74,7 @@ def _cell(outcome: Outcome) -> str:
 
 
 def _explanations(difference: Difference) -> list[str]:
-    if difference.change is Change.MOVED:
+    if difference.change is DecisionChange.MOVED:
         return []
     said = {name: _explain(outcome) for name, outcome in (("A", difference.first), ("B", difference.second))}
     return [f"{name}: {text}" for name, text in said.items() if text]
@@ -93,7 +93,7 @@ def _summary(comparison: Comparison) -> str:
     counts = comparison.counts()
     if not counts:
         return f"no decision changes, of {_pods(comparison.compared)}"
-    found = ", ".join(f"{counts[change]} {change.value}" for change in Change if counts[change])
+    found = ", ".join(f"{counts[change]} {change.value}" for change in DecisionChange if counts[change])
     return f"{len(comparison.differences):,} of {_pods(comparison.compared)} decided otherwise: {found}"
 
 

@@ -15,10 +15,10 @@ from berth.configuration.values import (
     Gates,
     HostPatterns,
     Installation,
-    Kind,
     Listed,
     Networks,
     ObjectName,
+    SettingKind,
     Switch,
     Text,
     Whole,
@@ -34,7 +34,7 @@ class Setting:
     """`metavar` is its value in the help; `unset` says what happens where the default is that nothing is chosen."""
 
     name: str
-    kind: Kind
+    kind: SettingKind
     text: str
     metavar: str = ""
     unset: str = ""

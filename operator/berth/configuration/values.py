@@ -22,7 +22,7 @@ class BadValue(ValueError):
     """The value makes no sense; str() says why."""
 
 
-class Kind(Protocol):
+class SettingKind(Protocol):
     """How the values of a setting are read and written."""
 
     @property

@@ -101,7 +101,7 @@ class _Nobody:
         return False
 
 
-class Staged(Plugin):
+class BindingPlugin(Plugin):
     """A plugin that takes part in stages: a predicate that need not filter. Each method may be left out.
 
     It is told the pod and the name of its node. An edit of the policy makes a new plugin, while pods that have been
@@ -137,17 +137,17 @@ class Staged(Plugin):
 
 def takes_part(kind: type[Plugin], *points: str) -> bool:
     """Whether the class has one of these methods of its own; without any, of all of them."""
-    if not issubclass(kind, Staged):
+    if not issubclass(kind, BindingPlugin):
         return False
-    return any(getattr(kind, point) is not getattr(Staged, point) for point in points or (*_AT_ONCE, *_IN_TIME))
+    return any(getattr(kind, point) is not getattr(BindingPlugin, point) for point in points or (*_AT_ONCE, *_IN_TIME))
 
 
 def problem_with_stages(kind: type[Plugin]) -> str:
     """What is wrong with the methods of a class, "" if nothing is."""
-    for point in _AT_ONCE if issubclass(kind, Staged) else ():
+    for point in _AT_ONCE if issubclass(kind, BindingPlugin) else ():
         if inspect.iscoroutinefunction(getattr(kind, point)):
             return f"{kind.__name__}.{point}() is a coroutine: only pre_bind() and bind() may wait"
-    for point in _IN_TIME if issubclass(kind, Staged) else ():
+    for point in _IN_TIME if issubclass(kind, BindingPlugin) else ():
         if not inspect.iscoroutinefunction(getattr(kind, point)):
             return f"{kind.__name__}.{point}() is not a coroutine: write async def {point}(...)"
     return ""

@@ -26,7 +26,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class ExtenderResult:
     """By the names of nodes: those that may be taken, why others may not, and points to add to the weighted totals."""
 
     allowed: frozenset[str]
@@ -45,7 +45,7 @@ class Extenders(Plugin):
 EXTENDERS = Extenders({})
 
 
-def verdicts_of(outside: Outside, table: NodeTable, rows: Rows, asked: BoolColumn) -> Verdicts:
+def verdicts_of(outside: ExtenderResult, table: NodeTable, rows: Rows, asked: BoolColumn) -> Verdicts:
     """What was said of these rows, as a filter says it; nothing of those that were not asked about."""
     reasons = [LEFT_OUT]
     codes = np.full(table.capacity, Code.UNRESOLVABLE, dtype=np.int8)  # nothing says that pods are in the way there
@@ -61,7 +61,7 @@ def verdicts_of(outside: Outside, table: NodeTable, rows: Rows, asked: BoolColum
     return Verdicts(said, causes[numbers], lambda cause: (reasons[cause],))
 
 
-def points_of(outside: Outside, table: NodeTable) -> Int64Column:
+def points_of(outside: ExtenderResult, table: NodeTable) -> Int64Column:
     """int64[all rows]."""
     points = np.zeros(table.capacity, dtype=np.int64)
     for name, value in outside.points.items():

@@ -23,14 +23,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.answer_cache.cache import SUCCESS, Lap, Panel
+from berth.engine.answer_cache.cache import SUCCESS, CachedAnswers, Lap
 from berth.engine.answer_cache.entries import Scorer
 from berth.engine.events import ANY, Event
-from berth.engine.extender_result import EXTENDERS, Outside, points_of, verdicts_of
+from berth.engine.extender_result import EXTENDERS, ExtenderResult, points_of, verdicts_of
 from berth.engine.plugin import Plugin, Query
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
 from berth.engine.state.node_table import NodeTable
-from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
 from berth.engine.verdict import (
     PROCEED,
@@ -154,11 +154,11 @@ class Pipeline:
         self._kept: OrderedDict[tuple[str, int, Hashable], Any] = OrderedDict()
         self._kept_of: NodeTable | None = None
         self._kept_at = 0  # the version of its nodes
-        self._panels: OrderedDict[Hashable, Panel] = OrderedDict()
+        self._panels: OrderedDict[Hashable, CachedAnswers] = OrderedDict()
         self._judged_lately: OrderedDict[Hashable, Pod] = OrderedDict()
 
     def decide(
-        self, pod: Pod, state: State, random: Random, outside: Outside | None = None, lap: Lap | None = None
+        self, pod: Pod, state: State, random: Random, outside: ExtenderResult | None = None, lap: Lap | None = None
     ) -> Placement | Diagnosis:
         """`lap` is told of the end of each part, for whoever has a clock."""
         table = state.table
@@ -311,7 +311,7 @@ class Pipeline:
             self._kept.popitem(last=False)
         return said
 
-    def _panel(self, pod: Pod, state: State, lap: Lap | None) -> Panel | None:
+    def _panel(self, pod: Pod, state: State, lap: Lap | None) -> CachedAnswers | None:
         """The panel of the pod's signature, if there is one and it knows a choice of nodes."""
         panel = self._panels.pop(pod.signature, None)
         if panel is None or not panel.refresh(pod, state, lap):
@@ -319,9 +319,9 @@ class Pipeline:
         self._panels[panel.signature] = panel  # at the end again; nor is it kept where a plugin fails half-way
         return panel
 
-    def _new_panel(self, query: Query, state: State, survey: Survey) -> Panel:
+    def _new_panel(self, query: Query, state: State, survey: Survey) -> CachedAnswers:
         """Kept unless a filter failed on some node: that ends an attempt once no filter before it refuses the node."""
-        panel = Panel(self._scorers, self._judged, self._scored, self._constant)
+        panel = CachedAnswers(self._scorers, self._judged, self._scored, self._constant)
         panel.build(query, state, survey.fits, survey.opinions)
         if not survey.flawed:
             self._panels[panel.signature] = panel
@@ -331,7 +331,9 @@ class Pipeline:
 
     # --- filters -----------------------------------------------------------------------------------------------------
 
-    def survey(self, query: Query, state: State, outside: Outside | None = None, lap: Lap | None = None) -> Survey:
+    def survey(
+        self, query: Query, state: State, outside: ExtenderResult | None = None, lap: Lap | None = None
+    ) -> Survey:
         pod = query.pod
         screened = [(plugin, plugin.pre_filter(query, state)) for plugin in self.filters if plugin.concerns(pod)]
         special = [pair for pair in screened if pair[1] is not PROCEED and pair[1] is not SKIP]
@@ -396,7 +398,7 @@ class Pipeline:
         return survey._replace(opinions=opinions, with_nominated=True, without=survey.opinions)
 
     def _seen_with(
-        self, nominated: Nominated, opinion: Opinion, query: Query, state: State, positions: NDArray[np.intp]
+        self, nominated: NominatedRows, opinion: Opinion, query: Query, state: State, positions: NDArray[np.intp]
     ) -> Verdicts | None:
         """What a filter says of the rows with their nominated pods there; None where it has nothing to say."""
         if opinion.verdicts is None or opinion.pre_filter.skip:
@@ -408,7 +410,7 @@ class Pipeline:
         return self._tried_with(nominated, opinion.plugin, query, state, without) if seen is None else seen
 
     def _tried_with(
-        self, nominated: Nominated, plugin: Plugin, query: Query, state: State, without: Verdicts
+        self, nominated: NominatedRows, plugin: Plugin, query: Query, state: State, without: Verdicts
     ) -> Verdicts:
         """The same for a filter that has no columns for it: the pods are moved, where it minds them."""
         minded = np.flatnonzero(plugin.minds_nominated(query, nominated))
@@ -516,9 +518,7 @@ def _nominated_to(row: int, pod: Pod, state: State) -> list[tuple[Pod, str]]:
     return [(other, name) for other in others if other.priority >= pod.priority and other.uid != pod.uid]
 
 
-def _laid_over(
-    opinion: Opinion, positions: NDArray[np.intp], seen: Verdicts | None, refused: BoolColumn
-) -> Opinion:
+def _laid_over(opinion: Opinion, positions: NDArray[np.intp], seen: Verdicts | None, refused: BoolColumn) -> Opinion:
     """The opinion with what the filter says with nominated pods there, at those of the positions that are refused."""
     if seen is None or opinion.verdicts is None or not opinion.plugin.reads_pods:
         return opinion

@@ -44,11 +44,11 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from berth.engine.answer_cache.equivalence import Axis, Groups
+from berth.engine.answer_cache.equivalence import Axis, EquivalenceGroups
 from berth.engine.events import Change, Event
 from berth.engine.queueing.marks import NODE, Mark, Marks
 from berth.engine.state.node_table import NodeTable
-from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts
 from berth.model import Node, Pod
@@ -148,14 +148,14 @@ class Plugin:
         """`filter` of a single row, for plugins that are asked again and again about a row that changed."""
         return bool(self.filter(query, state, np.array([row], dtype=np.intp)).codes[0] == 0)
 
-    def filter_with_nominated(self, query: Query, state: State, nominated: Nominated) -> Verdicts | None:
+    def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts | None:
         """Returns the verdicts on `nominated.rows`, each as if its own nominated pods, and no others, were on the node.
 
         For plugins that read pods. None: the pods are moved in the table, node by node, and `filter` is asked.
         """
         return None
 
-    def minds_nominated(self, query: Query, nominated: Nominated) -> BoolColumn:
+    def minds_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
         """bool[nominated.rows]: where the nominated pods may change the verdict, so that they have to be moved."""
         return np.ones(len(nominated.rows), dtype=np.bool_)
 
@@ -224,11 +224,11 @@ class Plugin:
         """The same object as long as nothing but counts changes; None: nodes score each for itself, or not at all."""
         return None
 
-    def score_groups(self, query: Query, state: State, groups: Groups) -> Int64Column:
+    def score_groups(self, query: Query, state: State, groups: EquivalenceGroups) -> Int64Column:
         """int64[groups.shape]: `score` of the nodes of each group, by `axes`, over all nodes that fit."""
         raise NotImplementedError(f"{self.name} does not score by groups")
 
-    def normalized_groups(self, query: Query, state: State, groups: Groups) -> Sequence[int]:
+    def normalized_groups(self, query: Query, state: State, groups: EquivalenceGroups) -> Sequence[int]:
         """The normalised scores of the inhabited groups, in their order; for plugins that have them without columns.
 
         Asked after `axes`, of groups by what that said.

@@ -1,13 +1,13 @@
 """SchedulingPolicy: what a manifest says, what it compiles to, and which policy decides for which pod.
 
-    the fields: names, bounds, CRD, documentation           fields/
-    a manifest becomes a Policy, or a list of problems      schema, entries, settings, selecting, extenders, reading
-    a policy that is based on another one                   bases, defaults, resolution
-    a Policy becomes an ActivePolicy with its pipeline      compile, refusals, expressions/
-    the objects of the cluster, and which one decides       policy_objects, conflicts, selection, policy_store
-    what the status says, and the pods that none selects    status, counting, usage, fingerprint, unserved
-    what settings and feature gates forbid                  limits, features, addresses
-    kube-scheduler's configurations, files of policies      importing/, linting, documents
+the fields: names, bounds, CRD, documentation           fields/
+a manifest becomes a Policy, or a list of problems      schema, entries, settings, selecting, extenders, reading
+a policy that is based on another one                   bases, defaults, resolution
+a Policy becomes an ActivePolicy with its pipeline      compile, refusals, expressions/
+the objects of the cluster, and which one decides       policy_objects, conflicts, selection, policy_store
+what the status says, and the pods that none selects    status, counting, usage, fingerprint, unserved
+what settings and feature gates forbid                  limits, features, addresses
+kube-scheduler's configurations, files of policies      importing/, linting, documents
 """
 
 from typing import TYPE_CHECKING

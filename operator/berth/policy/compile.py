@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from berth.engine.binding_points import Staged
+from berth.engine.binding_points import BindingPlugin
 from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import BadArgument, Plugin
 from berth.engine.pre_filter_only import PreFilterOnly
@@ -37,7 +37,7 @@ class ActivePolicy:
     policy: Policy
     pipeline: Pipeline
     preemption: Preemption | None
-    stages: tuple[Staged, ...] = ()
+    stages: tuple[BindingPlugin, ...] = ()
 
 
 def load_policy(manifest: Mapping[str, object], bases: Mapping[str, Policy] = NO_BASES) -> ActivePolicy:
@@ -72,7 +72,7 @@ def _build(policy: Policy) -> tuple[ActivePolicy, list[Problem]]:
     filters = [
         PreFilterOnly(plugin) if entry.pre_filter_only else plugin for entry, plugin in entries if plugin.filters
     ]
-    stages = tuple(plugin for _, plugin in entries if isinstance(plugin, Staged))
+    stages = tuple(plugin for _, plugin in entries if isinstance(plugin, BindingPlugin))
     scores = [(plugin, entry.weight) for entry, plugin in _plugins(policy, policy.priorities, "score", refusals.append)]
     pipeline = Pipeline(
         filters, scores, policy.tie_break, node_percentage=policy.node_percentage, check_all=policy.check_all

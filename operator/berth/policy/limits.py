@@ -51,7 +51,5 @@ class Limits:
 
 
 NO_LIMITS = Limits()
-DEFAULT_LIMITS = Limits(
-    frozenset(RESERVED_NAMES), frozenset(PROTECTED_NAMESPACES), frozenset(), ExtenderAddresses()
-)
+DEFAULT_LIMITS = Limits(frozenset(RESERVED_NAMES), frozenset(PROTECTED_NAMESPACES), frozenset(), ExtenderAddresses())
 """Those of a process whose settings say nothing else."""

@@ -1,18 +1,18 @@
 """The scheduling loop on injected ports. Nothing here knows kopf, HTTP or the time of day of the machine.
 
-    scheduler       Scheduler, the entry point: is told what the cluster says, decides, and has the `Cluster` port write
-    event_intake    the one place where cache and queue are kept in step with events
-    cache/          the cluster as the watches tell it, plus assumed pods
-    queue/          pods that wait for a node: active, backing off, unschedulable
-    cycle           one attempt to place one pod
-    extenders/      what extenders are asked during an attempt
-    binding/        from an assumed pod to a bound one: plugins, volumes, the bind itself, its confirmation
-    preemption/     victims are evicted, preemptors are nominated
-    shadow          policies in Shadow mode
-    reporting       Events and the PodScheduled condition
-    measures, dump, log_fields, error_log     what can be seen of all that
-    ports, access_review                      interfaces that the edge implements
-    waiting         waits on the injected clock
+scheduler       Scheduler, the entry point: is told what the cluster says, decides, and has the `Cluster` port write
+event_intake    the one place where cache and queue are kept in step with events
+cache/          the cluster as the watches tell it, plus assumed pods
+queue/          pods that wait for a node: active, backing off, unschedulable
+cycle           one attempt to place one pod
+extenders/      what extenders are asked during an attempt
+binding/        from an assumed pod to a bound one: plugins, volumes, the bind itself, its confirmation
+preemption/     victims are evicted, preemptors are nominated
+shadow          policies in Shadow mode
+reporting       Events and the PodScheduled condition
+measures, dump, log_fields, error_log     what can be seen of all that
+ports, access_review                      interfaces that the edge implements
+waiting         waits on the injected clock
 """
 
 from typing import TYPE_CHECKING

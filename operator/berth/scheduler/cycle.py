@@ -18,7 +18,7 @@ it is judged.
 import logging
 from collections.abc import Callable
 
-from berth.engine.extender_result import Outside
+from berth.engine.extender_result import ExtenderResult
 from berth.engine.pipeline import Diagnosis, Placement
 from berth.engine.plugin import PluginFailed
 from berth.model import Pod
@@ -26,15 +26,15 @@ from berth.policy.compile import ActivePolicy
 from berth.policy.policy_store import PolicyStore
 from berth.policy.records import BackoffSettings as Pace
 from berth.scheduler.binding.binding import Assignment
-from berth.scheduler.binding.binding_cycle import Stages
+from berth.scheduler.binding.binding_cycle import BindingCycle
 from berth.scheduler.binding.volumes import volume_plan
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cache.changes import NOTHING, asks_the_same
-from berth.scheduler.error_log import Faults
-from berth.scheduler.event_intake import Intake
+from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.log_fields import about
 from berth.scheduler.measures import Measures
-from berth.scheduler.ports import Clock, Extenders, Random
+from berth.scheduler.ports import Clock, ExtenderPort, Random
 from berth.scheduler.preemption.preempting import Preempting
 from berth.scheduler.queue.queue import Queue, QueuedPod
 from berth.scheduler.reporting import Reporter
@@ -52,12 +52,12 @@ class Cycle:
         cache: Cache,
         queue: Queue,
         policies: PolicyStore,
-        intake: Intake,
-        stages: Stages,
+        intake: EventIntake,
+        stages: BindingCycle,
         preempting: Preempting,
         shadows: Shadows,
         reporter: Reporter,
-        faults: Faults,
+        faults: ErrorLog,
         measures: Measures,
         clock: Clock,
         random: Random,
@@ -75,13 +75,13 @@ class Cycle:
         self._measures = measures
         self._clock = clock
         self._random = random
-        self.extenders: Extenders | None = None
+        self.extenders: ExtenderPort | None = None
 
     def attempt(self, item: QueuedPod) -> None:
         """Try the pod; whatever happens, it is somewhere afterwards where it will be seen again."""
         self._guard(item, lambda pod: self._begin(item, pod))
 
-    def conclude(self, item: QueuedPod, pod: Pod, active: ActivePolicy, outside: Outside | None) -> None:
+    def conclude(self, item: QueuedPod, pod: Pod, active: ActivePolicy, outside: ExtenderResult | None) -> None:
         """The extenders have said this of the version of the pod that they were asked about."""
         self._guard(item, lambda now: self._resume(item, pod, now, active, outside))
 
@@ -117,7 +117,9 @@ class Cycle:
         else:
             self._decide(item, pod, active, None)
 
-    def _resume(self, item: QueuedPod, asked: Pod, pod: Pod, active: ActivePolicy, outside: Outside | None) -> None:
+    def _resume(
+        self, item: QueuedPod, asked: Pod, pod: Pod, active: ActivePolicy, outside: ExtenderResult | None
+    ) -> None:
         if self._queue.is_open and asks_the_same(asked, pod) and self._intake.policy_for(pod) is active:
             self._decide(item, pod, active, outside)
         else:
@@ -131,7 +133,7 @@ class Cycle:
         self._preempting.withdraw(pod)
         self._reporter.rejected(pod, why, error=False)
 
-    def _decide(self, item: QueuedPod, pod: Pod, active: ActivePolicy, outside: Outside | None) -> None:
+    def _decide(self, item: QueuedPod, pod: Pod, active: ActivePolicy, outside: ExtenderResult | None) -> None:
         self._usage.decided(active, self._clock.wall())
         item.stopwatch = stopwatch = self._measures.stopwatch(pod.scheduler_name)
         try:

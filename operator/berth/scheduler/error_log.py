@@ -13,7 +13,7 @@ from berth.scheduler.log_fields import about
 logger = logging.getLogger(__name__)
 
 
-class Faults:
+class ErrorLog:
     """Counts by what was being done; one traceback for each place in the code."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ POLICY_KIND = "SchedulingPolicy"
 Teller = Callable[[str, Mapping[str, Any]], Changes]
 
 
-class Intake:
+class EventIntake:
     """Applies reports and decisions to cache and queue."""
 
     def __init__(self, cache: Cache, queue: Queue, policies: PolicyStore, reporter: Reporter) -> None:

@@ -23,7 +23,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:  # types alone: a client of the API server needs no engine
-    from berth.engine.extender_result import Outside
+    from berth.engine.extender_result import ExtenderResult
     from berth.engine.preemption.victims import Candidate
     from berth.model import Claim, Pod, Volume
     from berth.policy.compile import ActivePolicy
@@ -34,7 +34,7 @@ Random = random.Random
 
 
 @dataclass(frozen=True, slots=True)
-class OutsideBind:
+class DelegatedBind:
     """How an extender binds a pod; those with the same `where` share a limit on how many are asked at once."""
 
     where: str
@@ -191,7 +191,7 @@ class Attempts(Protocol):
         """Begin the attempt anew, with the pod and the policy as they are now."""
         ...
 
-    def conclude(self, item: QueuedPod, pod: Pod, active: ActivePolicy, outside: Outside | None) -> None:
+    def conclude(self, item: QueuedPod, pod: Pod, active: ActivePolicy, outside: ExtenderResult | None) -> None:
         """The answers about this version of the pod are here: decide, on the cluster as it is now."""
         ...
 
@@ -200,7 +200,7 @@ class Attempts(Protocol):
         ...
 
 
-class Extenders(Protocol):
+class ExtenderPort(Protocol):
     """Who is asked over the network, between the look at a pod and the decision on it."""
 
     def concerns(self, policy: Policy, pod: Pod) -> bool:
@@ -215,7 +215,7 @@ class Extenders(Protocol):
         """The cluster spoke of the pod: an attempt that nobody needs any more may end."""
         ...
 
-    def binder(self, active: ActivePolicy, pod: Pod) -> OutsideBind | None:
+    def binder(self, active: ActivePolicy, pod: Pod) -> DelegatedBind | None:
         """The extender that binds this pod instead of us, if there is one."""
         ...
 

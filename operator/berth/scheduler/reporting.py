@@ -6,7 +6,7 @@ The port returns at once and writes later; should it raise all the same, a repor
 from collections.abc import Callable
 
 from berth.model import Pod
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import Cluster, PodEvent
 
 UNSCHEDULABLE = "Unschedulable"
@@ -16,7 +16,7 @@ SCHEDULER_ERROR = "SchedulerError"
 class Reporter:
     """One method for each thing that can be said."""
 
-    def __init__(self, cluster: Cluster, faults: Faults) -> None:
+    def __init__(self, cluster: Cluster, faults: ErrorLog) -> None:
         self._cluster = cluster
         self._faults = faults
 

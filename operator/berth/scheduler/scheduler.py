@@ -5,7 +5,7 @@
                     pop <--- Queue            v
                      |                     State
                      v                        |
-                   Cycle --- decide ----------+        (Extenders are asked before, where the policy has some)
+                   Cycle --- decide ----------+        (extenders are asked before, where the policy has some)
                      |--- no node: Preempting pushes others out for it, or it is parked; report
                      |--- a node: Stages (assume; plugins, VolumeBinder), Binder (background) --> Cluster port
                      +--- either: Shadows judge it too, when there is time
@@ -24,19 +24,19 @@ from typing import Any
 
 from berth.engine.events import Event
 from berth.policy.policy_store import PolicyStore
-from berth.scheduler.binding.bind_confirmations import Echoes
-from berth.scheduler.binding.binding import Binder
-from berth.scheduler.binding.binding_cycle import Stages
+from berth.scheduler.binding.bind_confirmations import BindConfirmations
+from berth.scheduler.binding.binding import BackgroundBinder
+from berth.scheduler.binding.binding_cycle import BindingCycle
 from berth.scheduler.binding.volumes import VolumeBinder
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cycle import Cycle
-from berth.scheduler.error_log import Faults
-from berth.scheduler.event_intake import Intake
+from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.measures import Measures
-from berth.scheduler.ports import Attempts, Clock, Cluster, Extenders, Random
+from berth.scheduler.ports import Attempts, Clock, Cluster, ExtenderPort, Random
 from berth.scheduler.preemption.preempting import Preempting
 from berth.scheduler.queue.queue import Queue
-from berth.scheduler.queue.queueing_hints import Hints
+from berth.scheduler.queue.queueing_hints import QueueingHints
 from berth.scheduler.reporting import Reporter
 from berth.scheduler.shadow import Shadows
 
@@ -56,7 +56,7 @@ class Scheduler:
         cluster: Cluster,
         clock: Clock,
         random: Random,
-        extenders: Callable[[Attempts], Extenders] | None = None,
+        extenders: Callable[[Attempts], ExtenderPort] | None = None,
         bind_limit: int = 64,
         drain_seconds: float = DRAIN_SECONDS,
         hints: bool = True,
@@ -72,13 +72,13 @@ class Scheduler:
         self._clock = clock
         self._drain_seconds = drain_seconds
         self._stopping = asyncio.Event()
-        self._faults = Faults()
+        self._faults = ErrorLog()
         self._measures = Measures(clock)
-        self._hints = queue.hints = Hints(cache.state, self._faults) if hints else None
+        self._hints = queue.hints = QueueingHints(cache.state, self._faults) if hints else None
         reporter = Reporter(cluster, self._faults)
-        self._intake = Intake(cache, queue, policies, reporter)
-        self._echoes = Echoes(cache, self._intake, cluster, clock, self._faults)
-        self._binder = Binder(
+        self._intake = EventIntake(cache, queue, policies, reporter)
+        self._echoes = BindConfirmations(cache, self._intake, cluster, clock, self._faults)
+        self._binder = BackgroundBinder(
             cache=cache,
             intake=self._intake,
             echoes=self._echoes,
@@ -96,7 +96,7 @@ class Scheduler:
             cluster=cluster,
             clock=clock,
         )
-        self._stages = Stages(
+        self._stages = BindingCycle(
             cache=cache,
             queue=queue,
             intake=self._intake,

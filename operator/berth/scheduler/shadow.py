@@ -24,7 +24,7 @@ from berth.policy.compile import ActivePolicy
 from berth.policy.policy_store import PolicyStore
 from berth.policy.usage import ShadowExample, ShadowOutcome
 from berth.scheduler.cache.cache import Cache
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import Clock
 
 BACKLOG = 1000
@@ -48,7 +48,7 @@ class _Seen:
 class Shadows:
     """The pods that shadows have still to judge."""
 
-    def __init__(self, *, policies: PolicyStore, cache: Cache, clock: Clock, faults: Faults) -> None:
+    def __init__(self, *, policies: PolicyStore, cache: Cache, clock: Clock, faults: ErrorLog) -> None:
         self._policies = policies
         self._cache = cache
         self._clock = clock

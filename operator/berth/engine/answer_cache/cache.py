@@ -26,16 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.answer_cache.entries import (
-    KeptFilter,
-    KeptLocal,
-    KeptRelative,
+    FilterEntry,
+    LocalScoreEntry,
+    RelativeScoreEntry,
     Scorer,
     group_scores,
     sum_of,
     weighted,
 )
-from berth.engine.answer_cache.equivalence import Groups
-from berth.engine.answer_cache.ranking import NOT_FEASIBLE, Leaders, Places, Standing, Standings
+from berth.engine.answer_cache.equivalence import EquivalenceGroups
+from berth.engine.answer_cache.ranking import NOT_FEASIBLE, Leaders, NodeRanking, Places, Standing
 from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
 from berth.engine.state.state import State
 from berth.engine.verdict import BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_numbers
@@ -55,7 +55,7 @@ Lap = Callable[
 SUCCESS = "Success"
 
 
-class Panel:
+class CachedAnswers:
     def __init__(self, scorers: Sequence[Scorer], judge: Judge, score: Score, constant: Constant) -> None:
         """`judge` and `score` ask a plugin about rows; they know what may be shared between pods.
 
@@ -76,19 +76,19 @@ class Panel:
         self._static_version, self._mark = state.table.static_version, state.table.mark
         self._epoch = _epoch(state)
         self._static_fits: BoolColumn | None = None
-        self._filters: list[KeptFilter] = []
+        self._filters: list[FilterEntry] = []
         for plugin, _, said in opinions:
             if plugin.static_key(query.pod) is None:
                 lets = None if said is None else said.fits.copy()
-                self._filters.append(KeptFilter(plugin, plugin.filter_basis(query, state), lets))
+                self._filters.append(FilterEntry(plugin, plugin.filter_basis(query, state), lets))
             elif said is not None and not said.all_fit:
                 self._static_fits = said.fits if self._static_fits is None else self._static_fits & said.fits
         self.fits = fits.copy()
         self.feasible = int(np.count_nonzero(fits))
         self._fixed: Int64Column | None = None
-        self._grouped: KeptRelative | None = None
-        self._local: list[KeptLocal] = []
-        self._relative: list[KeptRelative] = []
+        self._grouped: RelativeScoreEntry | None = None
+        self._local: list[LocalScoreEntry] = []
+        self._relative: list[RelativeScoreEntry] = []
         for scorer in self._scorers:
             if scorer.plugin.concerns(query.pod):
                 self._take_in(scorer, query, state)
@@ -109,12 +109,12 @@ class Panel:
             if static and bounded and self._constant(plugin, query, state) is not None:
                 return
             basis = () if static else plugin.score_basis(query, state)
-            relative = KeptRelative(plugin, weight, bounded, static, basis)
+            relative = RelativeScoreEntry(plugin, weight, bounded, static, basis)
             self._relate(relative, query, state)
             if not static or relative.speaks:
                 self._relative.append(relative)
         elif not static:
-            self._local.append(KeptLocal(plugin, weight, plugin.score_basis(query, state)))
+            self._local.append(LocalScoreEntry(plugin, weight, plugin.score_basis(query, state)))
         elif plugin.pre_score(query, state):
             said = weighted(self._score(plugin, query, state, self._rows), weight)
             self._fixed = said if self._fixed is None else self._fixed + said
@@ -131,13 +131,13 @@ class Panel:
         if self.feasible < len(self.fits):
             np.putmask(self._settled, ~self.fits, NOT_FEASIBLE)
 
-    def _relate(self, relative: KeptRelative, query: Query, state: State) -> None:
+    def _relate(self, relative: RelativeScoreEntry, query: Query, state: State) -> None:
         """Asks the plugin for all its scores."""
         plugin, weight = relative.plugin, relative.weight
         relative.groups = relative.by_group = relative.points = relative.raw = None
         axes = None if relative.static else plugin.axes(query, state)
         if axes is not None:
-            relative.groups = Groups.by(axes, self._rows, self.fits)
+            relative.groups = EquivalenceGroups.by(axes, self._rows, self.fits)
         if relative.groups is not None:
             relative.by_group = group_scores(relative.groups, plugin, query, state)
         elif not plugin.pre_score(query, state):
@@ -154,7 +154,7 @@ class Panel:
             said = self._score(plugin, query, state, row_numbers(self._rows)[feasible])
             relative.points[feasible] = weighted(plugin.normalize(said), weight)
 
-    def _bounds(self, relative: KeptRelative) -> Hashable | None:
+    def _bounds(self, relative: RelativeScoreEntry) -> Hashable | None:
         assert relative.raw is not None
         feasible = relative.raw if self.feasible == len(self.fits) else relative.raw[self.fits]
         return relative.plugin.bounds(feasible)
@@ -162,7 +162,7 @@ class Panel:
     def _add_up(self) -> None:
         """Ranks all nodes anew: by the groups of one score, and by what every node has of the others."""
         levels, self._grouped = self._settled, None
-        self._beside: list[KeptRelative] = []  # the others that speak
+        self._beside: list[RelativeScoreEntry] = []  # the others that speak
         for relative in self._relative:
             if relative.groups is not None and self._grouped is None:
                 self._grouped = relative
@@ -170,7 +170,7 @@ class Panel:
                 self._beside.append(relative)
                 levels = levels + points
         groups = None if self._grouped is None else self._grouped.groups
-        self._standings = Standings(levels, groups, self._table.name_order[1])
+        self._standings = NodeRanking(levels, groups, self._table.name_order[1])
 
     @property
     def best(self) -> NDArray[np.intp]:
@@ -228,7 +228,7 @@ class Panel:
 
     def _judge_again(
         self,
-        judged: KeptFilter,
+        judged: FilterEntry,
         query: Query,
         state: State,
         changed: Located,
@@ -268,7 +268,7 @@ class Panel:
         return True
 
     def _reached(
-        self, judged: KeptFilter, before: Hashable | None, query: Query, state: State, changed: Located
+        self, judged: FilterEntry, before: Hashable | None, query: Query, state: State, changed: Located
     ) -> Located | None:
         """The nodes whose verdicts the change of the basis reaches; None: all."""
         if judged.lets is None or before is None or judged.basis is None:
@@ -358,7 +358,7 @@ class Panel:
 
     def _relate_again(
         self,
-        relative: KeptRelative,
+        relative: RelativeScoreEntry,
         query: Query,
         state: State,
         changed: Located,
@@ -390,8 +390,8 @@ class Panel:
 
     def _regroup(
         self,
-        relative: KeptRelative,
-        groups: Groups,
+        relative: RelativeScoreEntry,
+        groups: EquivalenceGroups,
         query: Query,
         state: State,
         touched: Located,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from berth.engine.answer_cache.equivalence import Groups, by_node
+from berth.engine.answer_cache.equivalence import EquivalenceGroups, by_node
 from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
 from berth.engine.state.state import State
 from berth.engine.verdict import BoolColumn, Int64Column
@@ -29,7 +29,7 @@ class Scorer(NamedTuple):
 
 
 @dataclass(slots=True)
-class KeptFilter:
+class FilterEntry:
     """A filter that is not static: which nodes it lets the pod onto, None where it has nothing to say of the pod."""
 
     plugin: Plugin
@@ -43,7 +43,7 @@ class KeptFilter:
 
 
 @dataclass(slots=True)
-class KeptLocal:
+class LocalScoreEntry:
     """A score of nothing but its node: added to the sum as it comes."""
 
     plugin: Plugin
@@ -53,7 +53,7 @@ class KeptLocal:
 
 
 @dataclass(slots=True)
-class KeptRelative:
+class RelativeScoreEntry:
     """A score that is normalised over the feasible nodes or hangs on others.
 
     `points` are weighted, by position; where there are groups, `by_group` has the scores of the inhabited ones instead;
@@ -65,7 +65,7 @@ class KeptRelative:
     knows_bounds: bool
     static: bool
     basis: Hashable | None
-    groups: Groups | None = None
+    groups: EquivalenceGroups | None = None
     by_group: dict[int, int] | None = None
     points: Int64Column | None = None
     raw: Int64Column | None = None
@@ -95,7 +95,7 @@ def knows_bounds(plugin: Plugin) -> bool:
     return type(plugin).bounds is not Plugin.bounds
 
 
-def group_scores(groups: Groups, plugin: Plugin, query: Query, state: State) -> dict[int, int]:
+def group_scores(groups: EquivalenceGroups, plugin: Plugin, query: Query, state: State) -> dict[int, int]:
     """What the plugin gives to the nodes of each inhabited group; 0 where that is only one."""
     inhabited = groups.inhabited
     if len(inhabited) < 2:

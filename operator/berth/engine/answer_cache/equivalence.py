@@ -45,7 +45,7 @@ class Axis:
         return self.of.size if isinstance(self.of, Domains) else int(column.max(initial=0)) + _ROOM
 
 
-class Groups:
+class EquivalenceGroups:
     """`of` int64[nodes]: each node's group; `feasible` int64[groups]: how many nodes of each fit, `nodes` in all."""
 
     def __init__(self, axes: Sequence[Axis], of: Int64Column, shape: tuple[int, ...], fits: BoolColumn) -> None:
@@ -74,7 +74,7 @@ class Groups:
         ]
 
     @classmethod
-    def by(cls, axes: Sequence[Axis], rows: Rows, fits: BoolColumn) -> Groups | None:
+    def by(cls, axes: Sequence[Axis], rows: Rows, fits: BoolColumn) -> EquivalenceGroups | None:
         """The groups of these rows, of which some fit; None: they are too many."""
         columns = [axis.column(rows) for axis in axes]
         shape = tuple(axis.size(column) for axis, column in zip(axes, columns, strict=True))

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.answer_cache.equivalence import Groups, by_node
+from berth.engine.answer_cache.equivalence import EquivalenceGroups, by_node
 from berth.engine.verdict import Int64Column
 
 NOT_FEASIBLE: Final = -(2**62)  # no sum of points makes up for it, and none makes it wrap around
@@ -31,8 +31,8 @@ Leaders: TypeAlias = "array[int]"  # places, ascending: one comes or goes at a t
 Standing = tuple[int, int]  # a node's level and its group
 
 
-class Standings:
-    def __init__(self, levels: Int64Column, groups: Groups | None, place: Places) -> None:
+class NodeRanking:
+    def __init__(self, levels: Int64Column, groups: EquivalenceGroups | None, place: Places) -> None:
         """`levels` are by position, `place` has the place of each in the order of names. All are shared: see `set`."""
         self._place = place
         self._levels = levels

@@ -31,7 +31,7 @@ class Unusable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class PluginOffer:
     """One package's entry point."""
 
     point: EntryPoint
@@ -52,7 +52,7 @@ class InstalledPlugins:
     def __init__(self, taken: Collection[str]) -> None:
         self._taken = taken
         self._stamp: object = None
-        self._offers: Mapping[str, Sequence[Offer]] = {}
+        self._offers: Mapping[str, Sequence[PluginOffer]] = {}
         self._loaded: dict[tuple[str, str], type[Plugin]] = {}
         self._warned: set[str] = set()
 
@@ -81,11 +81,11 @@ class InstalledPlugins:
         if stamp == self._stamp:
             return
         importlib.invalidate_caches()
-        self._offers = self._sorted_out(map(Offer, entry_points(group=GROUP)))
+        self._offers = self._sorted_out(map(PluginOffer, entry_points(group=GROUP)))
         self._stamp = stamp
 
-    def _sorted_out(self, offers: Iterable[Offer]) -> Mapping[str, Sequence[Offer]]:
-        free: defaultdict[str, list[Offer]] = defaultdict(list)
+    def _sorted_out(self, offers: Iterable[PluginOffer]) -> Mapping[str, Sequence[PluginOffer]]:
+        free: defaultdict[str, list[PluginOffer]] = defaultdict(list)
         for offer in sorted(offers, key=lambda offer: (offer.point.name, str(offer))):
             if offer.point.name not in self._taken:
                 free[offer.point.name].append(offer)
@@ -102,7 +102,7 @@ def _changed(folder: str) -> int:
         return 0
 
 
-def _load(offer: Offer) -> type[Plugin]:
+def _load(offer: PluginOffer) -> type[Plugin]:
     try:
         kind = offer.point.load()
     except KeyboardInterrupt:

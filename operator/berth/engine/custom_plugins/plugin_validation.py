@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.answer_cache.equivalence import Axis, Groups
+from berth.engine.answer_cache.equivalence import Axis, EquivalenceGroups
 from berth.engine.plugin import MAX_SCORE, Plugin, PluginFailed
-from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
 from berth.engine.verdict import Code, Int64Column, PreFilter, Rows, Verdicts, row_count
 
@@ -24,7 +24,7 @@ _LONGEST_WORDS = 300
 _LAST_CODE = max(Code)
 
 
-class NoAnswer(Exception):
+class InvalidAnswer(Exception):
     """What a method gave is no answer; the text ends the sentence "filter() gave ..."."""
 
 
@@ -50,16 +50,18 @@ def has_own(kind: type[Plugin], method: str) -> bool:
 def column_of(answer: object, dtype: type[np.generic], length: int) -> NDArray[Any]:
     """A copy of the column, if it is one."""
     if not isinstance(answer, np.ndarray) or answer.dtype != dtype or answer.shape != (length,):
-        raise NoAnswer(f"{show(answer)}, not {np.dtype(dtype).name}[{length}]")
+        raise InvalidAnswer(f"{show(answer)}, not {np.dtype(dtype).name}[{length}]")
     return answer.copy()
 
 
 def _verdicts(plugin: Plugin, answer: object, query: Any, state: State, rows: Rows) -> Verdicts:
     if not isinstance(answer, Verdicts):
-        raise NoAnswer(f"{show(answer)}, not Verdicts")
+        raise InvalidAnswer(f"{show(answer)}, not Verdicts")
     codes = column_of(answer.codes, np.int8, row_count(rows))
     if len(codes) and (codes.min() < 0 or codes.max() > _LAST_CODE):
-        raise NoAnswer(f"codes from {codes.min()} to {codes.max()}: berth.engine.verdict.Code has 0 to {_LAST_CODE}")
+        raise InvalidAnswer(
+            f"codes from {codes.min()} to {codes.max()}: berth.engine.verdict.Code has 0 to {_LAST_CODE}"
+        )
 
     def causes() -> Int64Column:
         return _later(plugin, "causes of filter()", lambda: column_of(answer.causes, np.int64, len(codes)))
@@ -70,11 +72,13 @@ def _verdicts(plugin: Plugin, answer: object, query: Any, state: State, rows: Ro
     return Verdicts(codes, causes, describe)
 
 
-def _verdicts_with(plugin: Plugin, answer: object, query: Any, state: State, nominated: Nominated) -> Verdicts | None:
+def _verdicts_with(
+    plugin: Plugin, answer: object, query: Any, state: State, nominated: NominatedRows
+) -> Verdicts | None:
     return None if answer is None else _verdicts(plugin, answer, query, state, nominated.rows)
 
 
-def _minded(plugin: Plugin, answer: object, query: Any, nominated: Nominated) -> NDArray[np.bool_]:
+def _minded(plugin: Plugin, answer: object, query: Any, nominated: NominatedRows) -> NDArray[np.bool_]:
     return column_of(answer, np.bool_, len(nominated.rows))
 
 
@@ -82,7 +86,7 @@ def _later(plugin: Plugin, what: str, ask: Callable[[], T]) -> T:
     """What is asked for later, when somebody wants to know why."""
     try:
         return ask()
-    except NoAnswer as wrong:
+    except InvalidAnswer as wrong:
         raise PluginFailed(plugin.name, f"{what} gave {wrong}") from None
     except KeyboardInterrupt:
         raise
@@ -92,18 +96,18 @@ def _later(plugin: Plugin, what: str, ask: Callable[[], T]) -> T:
 
 def _texts(answer: object) -> tuple[str, ...]:
     if not isinstance(answer, tuple | list) or not answer or not all(isinstance(text, str) for text in answer):
-        raise NoAnswer(f"{show(answer)}, not a tuple of reasons")
+        raise InvalidAnswer(f"{show(answer)}, not a tuple of reasons")
     return tuple(answer)
 
 
 def _pre_filter(plugin: Plugin, answer: object, *given: Any) -> PreFilter:
     if not isinstance(answer, PreFilter):
-        raise NoAnswer(f"{show(answer)}, not a PreFilter")
+        raise InvalidAnswer(f"{show(answer)}, not a PreFilter")
     if answer.code is not Code.FITS:
         _texts(answer.reasons)
     nodes: Any = answer.nodes
     if nodes is not None and not (isinstance(nodes, frozenset) and all(isinstance(name, str) for name in nodes)):
-        raise NoAnswer(f"{show(nodes)} for nodes, not a frozenset of names")
+        raise InvalidAnswer(f"{show(nodes)} for nodes, not a frozenset of names")
     return answer
 
 
@@ -116,7 +120,7 @@ def _scores(plugin: Plugin, answer: object, query: Any, state: State, rows: Rows
 def _score_of_row(plugin: Plugin, answer: object, *given: Any) -> int:
     score = _whole(plugin, answer)
     if not _normalises(type(plugin)) and not 0 <= score <= MAX_SCORE:
-        raise NoAnswer(f"{score}, not 0 to {MAX_SCORE}")
+        raise InvalidAnswer(f"{score}, not 0 to {MAX_SCORE}")
     return score
 
 
@@ -135,19 +139,19 @@ def _scaled(plugin: Plugin, answer: object, scores: Int64Column, bounds: Any) ->
 
 def _in_range(scores: NDArray[Any]) -> Int64Column:
     if len(scores) and (scores.min() < 0 or scores.max() > MAX_SCORE):
-        raise NoAnswer(f"scores from {scores.min()} to {scores.max()}, not 0 to {MAX_SCORE}")
+        raise InvalidAnswer(f"scores from {scores.min()} to {scores.max()}, not 0 to {MAX_SCORE}")
     return scores
 
 
 def _whole(plugin: Plugin, answer: object, *given: Any) -> int:
     if not isinstance(answer, int | np.integer) or isinstance(answer, bool):
-        raise NoAnswer(f"{show(answer)}, not a whole number")
+        raise InvalidAnswer(f"{show(answer)}, not a whole number")
     return int(answer)
 
 
 def _flag(plugin: Plugin, answer: object, *given: Any) -> bool:
     if not isinstance(answer, bool | np.bool_):
-        raise NoAnswer(f"{show(answer)}, not True or False")
+        raise InvalidAnswer(f"{show(answer)}, not True or False")
     return bool(answer)
 
 
@@ -155,13 +159,13 @@ def _hashable(plugin: Plugin, answer: Any, *given: Any) -> Any:
     try:
         hash(answer)
     except TypeError:
-        raise NoAnswer(f"{show(answer)}, which has no hash") from None
+        raise InvalidAnswer(f"{show(answer)}, which has no hash") from None
     return answer
 
 
 def _bounds(plugin: Plugin, answer: Any, *given: Any) -> Any:
     if answer is None:
-        raise NoAnswer("None: what the normalised scores hang on, or no bounds() at all")
+        raise InvalidAnswer("None: what the normalised scores hang on, or no bounds() at all")
     return _hashable(plugin, answer)
 
 
@@ -170,7 +174,7 @@ def _reach(plugin: Plugin, answer: Any, query: Any, state: State, *given: Any) -
         return None
     rows = [_whole(plugin, row) for row in answer]
     if any(not 0 <= row < state.table.span for row in rows):
-        raise NoAnswer(f"rows that there are not, from {min(rows)} to {max(rows)} of {state.table.span}")
+        raise InvalidAnswer(f"rows that there are not, from {min(rows)} to {max(rows)} of {state.table.span}")
     return rows
 
 
@@ -179,23 +183,23 @@ def _axes(plugin: Plugin, answer: Any, query: Any, state: State) -> Sequence[Axi
     if answer is None:
         return None
     if not isinstance(answer, list | tuple) or not answer or not all(isinstance(axis, Axis) for axis in answer):
-        raise NoAnswer(f"{show(answer)}, not axes")
+        raise InvalidAnswer(f"{show(answer)}, not axes")
     if any(axis.column(state.table.rows).min(initial=0) < 0 for axis in answer):
-        raise NoAnswer("the domains of a label that not every node has")
+        raise InvalidAnswer("the domains of a label that not every node has")
     return answer
 
 
-def _group_scores(plugin: Plugin, answer: object, query: Any, state: State, groups: Groups) -> Int64Column:
+def _group_scores(plugin: Plugin, answer: object, query: Any, state: State, groups: EquivalenceGroups) -> Int64Column:
     if not isinstance(answer, np.ndarray) or answer.dtype != np.int64 or answer.shape != groups.shape:
-        raise NoAnswer(f"{show(answer)}, not int64{list(groups.shape)}")
+        raise InvalidAnswer(f"{show(answer)}, not int64{list(groups.shape)}")
     if not _normalises(type(plugin)):
         _in_range(answer[groups.feasible > 0])
     return answer.copy()
 
 
-def _normalised_groups(plugin: Plugin, answer: Any, query: Any, state: State, groups: Groups) -> list[int]:
+def _normalised_groups(plugin: Plugin, answer: Any, query: Any, state: State, groups: EquivalenceGroups) -> list[int]:
     if not isinstance(answer, list | tuple) or len(answer) != len(groups.inhabited):
-        raise NoAnswer(f"{show(answer)}, not {len(groups.inhabited)} scores")
+        raise InvalidAnswer(f"{show(answer)}, not {len(groups.inhabited)} scores")
     _in_range(np.array([_whole(plugin, score) for score in answer]))
     return list(answer)
 
@@ -206,7 +210,7 @@ def _watched(plugin: Plugin, answer: object, query: Any, state: State) -> NDArra
 
 def _failures(plugin: Plugin, answer: object) -> tuple[int, str]:
     if not isinstance(answer, tuple) or [type(part) for part in answer] != [int, str]:
-        raise NoAnswer(f"{show(answer)}, not a number and a text")
+        raise InvalidAnswer(f"{show(answer)}, not a number and a text")
     return answer[0], answer[1]
 
 

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from berth.engine.binding_points import Staged, problem_with_stages, takes_part
-from berth.engine.custom_plugins.plugin_validation import CHECKS, NoAnswer, column_of, has_own, in_words, show
+from berth.engine.binding_points import BindingPlugin, problem_with_stages, takes_part
+from berth.engine.custom_plugins.plugin_validation import CHECKS, InvalidAnswer, column_of, has_own, in_words, show
 from berth.engine.events import ANY, Event
 from berth.engine.per_node import PerNode, Reads
 from berth.engine.plugin import Plugin, PluginFailed
 from berth.engine.state.state import State
 from berth.engine.verdict import Rows, row_count, row_numbers
 
-_BASES = (Plugin, PerNode, Staged, object)
+_BASES = (Plugin, PerNode, BindingPlugin, object)
 
 
 def problem_of(kind: Any) -> str:
@@ -34,12 +34,12 @@ def problem_of(kind: Any) -> str:
     ours = [base.__name__ for base in kind.__mro__ if base not in _BASES and base.__module__.startswith("berth.")]
     if ours or kind in _BASES:
         return (
-            f"{kind.__name__} has to derive from Plugin or PerNode (or Staged), "
+            f"{kind.__name__} has to derive from Plugin or PerNode (or BindingPlugin), "
             f"not to be or to derive from {(ours or ['them'])[0]}"
         )
     if not kind.filters and not kind.scores and not takes_part(kind):
         wanted = "fits() nor points()" if issubclass(kind, PerNode) else "filters = True nor scores = True"
-        stages = " nor a method of berth.engine.binding_points.Staged" if issubclass(kind, Staged) else ""
+        stages = " nor a method of berth.engine.binding_points.BindingPlugin" if issubclass(kind, BindingPlugin) else ""
         return f"{kind.__name__} has neither {wanted}{stages}"
     for said, method in ((kind.filters, "filter"), (kind.scores, "score")):
         if said and not has_own(kind, method):
@@ -85,7 +85,7 @@ def _careful(kind: type[Plugin], method: str) -> Callable[..., Any]:
             return check(self, own(self, *given), *given)
         except PluginFailed:
             raise
-        except NoAnswer as wrong:
+        except InvalidAnswer as wrong:
             raise PluginFailed(self.name, f"{method}() gave {wrong}") from None
         except KeyboardInterrupt:
             raise

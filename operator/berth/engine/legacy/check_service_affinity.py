@@ -17,7 +17,7 @@ from berth.engine.events import Change, Event
 from berth.engine.legacy.arguments import require_labels
 from berth.engine.plugin import Plugin, Query, refuse_unknown
 from berth.engine.state.node_selection import match_label
-from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.pod_counts import PodMatch
 from berth.engine.state.state import State
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, refuse_where
@@ -59,7 +59,7 @@ class CheckServiceAffinity(Plugin):
     def watched(self, query: Query, state: State) -> BoolColumn:
         return _pods_alike(query.pod, state) > 0
 
-    def minds_nominated(self, query: Query, nominated: Nominated) -> BoolColumn:
+    def minds_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
         return nominated.meeting((_alike(query.pod),)) > 0
 
     def hint(self, query: Query, state: State, change: Change) -> bool:

@@ -24,7 +24,7 @@ from berth.engine.events import Change, Event
 from berth.engine.plugin import Plugin, Query, refuse_unknown
 from berth.engine.plugins.common.allocation import require_integer
 from berth.engine.plugins.common.hints import fits_there, has_storage, in_use
-from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, refuse_where
 from berth.model import Node, Pod
@@ -72,7 +72,7 @@ class _MaxVolumeCount(Plugin):
             total[state.volumes.rows_with_disk(self.source, disk)] -= 1
         return refuse_where(total[rows] > self._limits(state)[rows], Code.UNSCHEDULABLE, REASON)
 
-    def minds_nominated(self, query: Query, nominated: Nominated) -> BoolColumn:
+    def minds_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
         return nominated.with_volumes
 
     def hint(self, query: Query, state: State, change: Change) -> bool:

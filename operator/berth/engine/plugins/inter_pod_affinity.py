@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from berth.engine.answer_cache.equivalence import Axis, Groups
+from berth.engine.answer_cache.equivalence import Axis, EquivalenceGroups
 from berth.engine.events import Change, Event
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, BadArgument, Plugin, Query, refuse_unknown
 from berth.engine.plugins.common.allocation import require_integer
@@ -32,7 +32,7 @@ from berth.engine.plugins.common.hints import fits_there, may_push_out
 from berth.engine.queueing.marks import CAME, LABEL, LEFT, MOVED, Mark, Marks, moved_labels, of_labels, of_term, rarest
 from berth.engine.state.domains import Domains
 from berth.engine.state.node_table import NodeTable
-from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.pod_counts import NamespaceLabels, PodMatch, RowCounts, narrowest, rows_with
 from berth.engine.state.state import State
 from berth.engine.state.term_sets import Matched, Speaker
@@ -153,7 +153,7 @@ class InterPodAffinity(Plugin):
             refused.append((_AFFINITY, _lacking(query.pod, parties.wanted, state, rows)))
         return _verdicts(refused, row_count(rows))
 
-    def filter_with_nominated(self, query: Query, state: State, nominated: Nominated) -> Verdicts:
+    def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts:
         """A row's own nominated pods are near it by every label that its node has."""
         table, rows, pod, parties = state.table, nominated.rows, query.pod, self._parties(query, state)
         refused = [(_EXISTING, bundle.near(query, table, rows)) for bundle in parties.forbidden]
@@ -266,7 +266,7 @@ class InterPodAffinity(Plugin):
         parties = self._parties(query, state)
         return self._layout(parties, query, state).axes if parties.opinions else None
 
-    def normalized_groups(self, query: Query, state: State, groups: Groups) -> list[int]:
+    def normalized_groups(self, query: Query, state: State, groups: EquivalenceGroups) -> list[int]:
         layout: _Layout = query.plan[self._layout_plan]  # whose axes these are
         shares: list[list[int]] = []  # by axis: what near pods are worth in each place there
         for (bundle, counts), axis, places in zip(layout.of_axis, groups.axes, groups.shape, strict=True):
@@ -551,9 +551,7 @@ def _only_came(was: _Parties | None, parties: _Parties, rows: Sequence[int]) -> 
     return all(set(counts.counted()[0].tolist()) <= set(rows) for counts in new)
 
 
-def _lacking(
-    pod: Pod, wanted: RowCounts, state: State, rows: Rows, nominated: BoolColumn | None = None
-) -> BoolColumn:
+def _lacking(pod: Pod, wanted: RowCounts, state: State, rows: Rows, nominated: BoolColumn | None = None) -> BoolColumn:
     """bool[rows]: where the pods that it wants near are not; `nominated`: where one more of them comes to the row.
 
     That one is near its row by the labels that the node has: all that is needed is all of them then, whether or not the

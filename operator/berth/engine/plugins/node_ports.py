@@ -11,7 +11,7 @@ from berth.engine.events import Change, Event
 from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
 from berth.engine.plugins.common.hints import fits_there
 from berth.engine.state.host_ports import any_clash
-from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
 from berth.model import Pod
@@ -42,7 +42,7 @@ class NodePorts(Plugin):
                 taken[np.fromiter(holders, np.intp, len(holders))] = True
         return refuse_where(taken[rows], Code.UNSCHEDULABLE, REASON)
 
-    def filter_with_nominated(self, query: Query, state: State, nominated: Nominated) -> Verdicts:
+    def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts:
         taken = ~self.filter(query, state, nominated.rows).fits
         for wanted in query.pod.host_ports:
             taken |= nominated.holding(wanted)

@@ -22,7 +22,7 @@ from berth.engine.plugins.common.hints import fits_there
 from berth.engine.plugins.common.strategies import parse_strategy
 from berth.engine.state.amounts import Amounts, difference
 from berth.engine.state.node_table import NOWHERE, PODS, NodeTable
-from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, row_count
 from berth.model import Node, Pod, is_extended_resource
@@ -56,7 +56,7 @@ class NodeResourcesFit(Plugin):
         free = state.table.free
         return self._judged(query, state.table, rows, lambda index: free[index, rows])
 
-    def filter_with_nominated(self, query: Query, state: State, nominated: Nominated) -> Verdicts:
+    def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts:
         free, rows = state.table.free, nominated.rows
         return self._judged(
             query, state.table, rows, lambda index: difference(free[index, rows], nominated.taking(index))

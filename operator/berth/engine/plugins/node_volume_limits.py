@@ -14,7 +14,7 @@ from berth.engine.plugin import Plugin, Query
 from berth.engine.plugins.common.hints import fits_there, has_storage, in_use
 from berth.engine.state.csi_nodes import NO_LIMIT
 from berth.engine.state.migration import MIGRATABLE, Untranslatable
-from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
 from berth.engine.state.volume_index import NotItsOwn
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, PreFilter, Rows, Verdicts
@@ -72,7 +72,7 @@ class NodeVolumeLimits(Plugin):
             codes[rows], causes[rows], lambda cause: (REASON if cause == _FULL else texts[cause - _FIRST_FAILURE],)
         )
 
-    def minds_nominated(self, query: Query, nominated: Nominated) -> BoolColumn:
+    def minds_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
         return nominated.with_volumes
 
     def hint(self, query: Query, state: State, change: Change) -> bool:

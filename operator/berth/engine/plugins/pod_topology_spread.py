@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.answer_cache.equivalence import Axis, Groups
+from berth.engine.answer_cache.equivalence import Axis, EquivalenceGroups
 from berth.engine.events import Change, Event
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown
 from berth.engine.plugins.common.default_spreading import HARD, HOSTNAME, SOFT, default_selector, read_defaults
@@ -44,7 +44,7 @@ from berth.engine.plugins.common.spreading import (
 from berth.engine.queueing.marks import CAME, LABEL, LEFT, OWNER, Mark, Marks, of_pods, rarest
 from berth.engine.state.domains import FEW_DOMAINS, Domains
 from berth.engine.state.node_table import NodeTable
-from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.pod_counts import PodMatch, RowCounts, rows_with
 from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_count
@@ -119,7 +119,7 @@ class PodTopologySpread(Plugin):
             np.copyto(codes, verdicts[domains.ids[rows]], where=codes == Code.FITS)
         return Verdicts(codes, lambda: codes.astype(np.int64), _REASONS.__getitem__)
 
-    def filter_with_nominated(self, query: Query, state: State, nominated: Nominated) -> Verdicts:
+    def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts:
         layout = self._layout(self._wishes(query, state, HARD), query, state, HARD)
         codes = np.zeros(len(nominated.rows), dtype=np.int8)
         for wish, ground, itself in zip(layout.wishes, layout.grounds, layout.itself, strict=True):
@@ -187,7 +187,7 @@ class PodTopologySpread(Plugin):
         wishes = self._wishes(query, state, SOFT)
         return self._layout(wishes, query, state, SOFT).axes if wishes else None
 
-    def normalized_groups(self, query: Query, state: State, groups: Groups) -> list[int]:
+    def normalized_groups(self, query: Query, state: State, groups: EquivalenceGroups) -> list[int]:
         shares: list[Sequence[float]] = []  # by axis, what a node has of it in each place there
         layout: _Layout = query.plan[self._layouts[SOFT]]  # whose axes these are
         for axis, (counts, ground, by_host, more) in enumerate(layout.asked):
@@ -367,7 +367,7 @@ def _verdicts(wish: Wish, ground: Ground, itself: bool, pod: Pod, table: NodeTab
 
 
 def _verdicts_with(
-    nominated: Nominated, wish: Wish, ground: Ground, itself: bool, pod: Pod, table: NodeTable
+    nominated: NominatedRows, wish: Wish, ground: Ground, itself: bool, pod: Pod, table: NodeTable
 ) -> NDArray[np.int8]:
     """int8[nominated.rows]: what a hard constraint says of each row with its own nominated pods in its domain.
 

@@ -15,7 +15,7 @@ from berth.engine.events import Change, Event
 from berth.engine.plugin import Plugin, Query
 from berth.engine.plugins.common.hints import fits_there, has_claim
 from berth.engine.queueing.marks import CLAIM, DISK, Marks
-from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
 from berth.engine.state.volume_index import EXCLUSIVE
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, PreFilter, Rows, Verdicts
@@ -56,7 +56,7 @@ class VolumeRestrictions(Plugin):
         codes = (asked > 0).astype(np.int8) * np.int8(Code.UNSCHEDULABLE)
         return Verdicts(codes, asked, lambda cause: (_REASONS[cause],))
 
-    def minds_nominated(self, query: Query, nominated: Nominated) -> BoolColumn:
+    def minds_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
         return nominated.with_volumes
 
     def hint(self, query: Query, state: State, change: Change) -> bool:

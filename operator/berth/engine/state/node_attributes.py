@@ -19,7 +19,7 @@ ReadFact = Callable[[Node], Hashable | None]
 
 
 @dataclass(slots=True)
-class Fact:
+class Attribute:
     """What `read` says of each row's node: `values[ids[row]]`; None without a node, or where it says nothing."""
 
     read: ReadFact
@@ -41,15 +41,15 @@ class Fact:
         return True
 
 
-class NodeFacts:
+class NodeAttributes:
     def __init__(self) -> None:
-        self._facts: dict[str, Fact] = {}
+        self._facts: dict[str, Attribute] = {}
 
-    def fact(self, name: str, read: ReadFact, nodes: Iterable[tuple[int, Node]], rows: int) -> Fact:
+    def fact(self, name: str, read: ReadFact, nodes: Iterable[tuple[int, Node]], rows: int) -> Attribute:
         """The fact of that name; `read` is always the same function for one name."""
         fact = self._facts.get(name)
         if fact is None:
-            fact = self._facts[name] = Fact(read, np.zeros(rows, dtype=np.int64))
+            fact = self._facts[name] = Attribute(read, np.zeros(rows, dtype=np.int64))
             for row, node in nodes:
                 fact.set_row(row, node)
         return fact

@@ -43,8 +43,8 @@ from berth.engine.state.columns import LazyColumns, Stacked, Vocabulary, grown
 from berth.engine.state.domains import DomainIndex, Domains
 from berth.engine.state.host_ports import PortIndex
 from berth.engine.state.images import ImageIndex
-from berth.engine.state.node_attributes import Fact, NodeFacts, ReadFact
-from berth.engine.state.placed_pods import PodColumns
+from berth.engine.state.node_attributes import Attribute, NodeAttributes, ReadFact
+from berth.engine.state.placed_pods import PlacedPods
 from berth.engine.state.pod_counts import NamespaceLabels, PodCounts
 from berth.engine.state.resources import FIRST_RESOURCES, Renumbering, ResourceNumbers, SparseUsage
 from berth.engine.state.taints import TaintSets
@@ -134,7 +134,7 @@ class NodeTable:
         self.ports = PortIndex()
         self.counts = PodCounts(self, namespace_labels)
         self.terms = CarriedTerms(self, namespace_labels, self.has_label)
-        self.pods = PodColumns(len(FIRST_RESOURCES))
+        self.pods = PlacedPods(len(FIRST_RESOURCES))
         self.tried: list[tuple[Pod, int, int]] = []  # pod, row, and whether it came (1) or went (-1)
         self._trials = 0
         self._volumes = volumes
@@ -156,7 +156,7 @@ class NodeTable:
             self._label_id, on_forget=lambda key: self._vocabularies.pop(key, None)
         )
         self.images = ImageIndex()
-        self._facts = NodeFacts()
+        self._facts = NodeAttributes()
         self._domains = DomainIndex(self.label)
         self._rows: Rows | None = None
         self._sorted_names: list[str] | None = None
@@ -387,7 +387,7 @@ class NodeTable:
         node = self._slot(row).node
         return node is not None and key in node.labels
 
-    def fact(self, name: str, read: ReadFact) -> Fact:
+    def fact(self, name: str, read: ReadFact) -> Attribute:
         """What `read` says of every node, under a name that is always used with the same function."""
         return self._facts.fact(name, read, self._numbered_nodes(), self.capacity)
 

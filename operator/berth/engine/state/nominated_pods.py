@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from berth.engine.state.amounts import Amounts, sums
 from berth.engine.state.columns import grown
 from berth.engine.state.node_table import PODS, NodeTable
-from berth.engine.state.nominated_rows import Nominated, SlotIndex
+from berth.engine.state.nominated_rows import NominatedRows, SlotIndex
 from berth.engine.state.pod_counts import NamespaceLabels
 from berth.engine.verdict import BoolColumn, Int64Column
 from berth.model import Pod
@@ -28,7 +28,7 @@ class Promised:
     amounts: Amounts
 
 
-class Guests:
+class NominatedPods:
     static_version = 0  # of an Extent: slots have no labels
 
     def __init__(self, table: NodeTable, namespace_labels: NamespaceLabels = lambda name: None) -> None:
@@ -89,7 +89,7 @@ class Guests:
         rows, begins = np.unique(self._row[slots], return_index=True)
         return Promised(rows.astype(np.intp), sums(self._usage.take(slots, axis=1), begins))
 
-    def beside(self, pod: Pod, rows: NDArray[np.intp]) -> Nominated | None:
+    def beside(self, pod: Pod, rows: NDArray[np.intp]) -> NominatedRows | None:
         """Those that the pod has to yield to, on those of the rows that have any; None if none has.
 
         The rows ascend.
@@ -105,7 +105,7 @@ class Guests:
         of_row[:] = -1
         of_row[found] = np.arange(len(found))
         place = np.where(wanted, of_row[self._row], -1)
-        return Nominated(found, place, self._index, self._usage, self._has_volumes)
+        return NominatedRows(found, place, self._index, self._usage, self._has_volumes)
 
     def _wanted(self, pod: Pod) -> BoolColumn:
         """bool[slots]: others of equal or higher priority, on known nodes."""

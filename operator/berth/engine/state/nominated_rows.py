@@ -44,7 +44,7 @@ class SlotIndex:
             self.ports.discard(port, slot)
 
 
-class Nominated:
+class NominatedRows:
     """The nominated pods that count for one pod, on `rows` (intp[k], ascending), each of which has at least one.
 
     Good for one decision. `place` is int64[slots]: the index of the pod's row in `rows`, -1 for pods that do not count.

@@ -28,7 +28,7 @@ _AT_ONCE = 64
 _FEW_SLOTS, _MOSTLY = 1024, 4
 
 
-class PodColumns:
+class PlacedPods:
     def __init__(self, resources: int) -> None:
         self._row: Int64Column = np.full(_FIRST_SLOTS, -1, dtype=np.int64)
         self._priority: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from berth.engine.state.node_table import NodeTable
-from berth.engine.state.nominated_pods import Guests
+from berth.engine.state.nominated_pods import NominatedPods
 from berth.engine.state.owners import OWNER_KINDS, OwnerIndex
 from berth.engine.state.pod_counts import LabelIndex
 from berth.engine.state.volume_index import STORAGE_KINDS, VolumeIndex
@@ -24,7 +24,7 @@ class State:
         self.owners = OwnerIndex()
         self.nominated: dict[str, dict[str, Pod]] = {}
         self._nominated_to: dict[str, str] = {}
-        self.guests = Guests(self.table, self.namespace_labels)  # the same pods, as columns
+        self.guests = NominatedPods(self.table, self.namespace_labels)  # the same pods, as columns
         self.disrupting: dict[str, set[str]] = {}  # by key of a budget: UIDs that go, and its status does not show it
         self.changes = 0  # of objects that are neither nodes nor pods
         self.selectors_revision = 0  # moves with every change of a service, or of a controller that owns pods

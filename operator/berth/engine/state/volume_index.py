@@ -30,7 +30,7 @@ from berth.engine.state.columns import grown
 from berth.engine.state.csi_nodes import CSINodeColumns
 from berth.engine.state.migration import MIGRATED, Untranslatable, driver_of, inline_handle, volume_handle
 from berth.engine.state.storage_space import StorageSpace
-from berth.engine.state.volume_reservations import VolumeShelf
+from berth.engine.state.volume_reservations import VolumeReservations
 from berth.engine.verdict import Int64Column
 from berth.model import Claim, Pod, PodVolume, StorageClass
 
@@ -99,7 +99,7 @@ class VolumeIndex:
     def __init__(self, state: State) -> None:
         self._state = state
         self.csi_nodes = CSINodeColumns(state)
-        self.shelf = VolumeShelf(state)
+        self.shelf = VolumeReservations(state)
         self.space = StorageSpace(state)
         self.version = 0  # moves with everything that placed pods come to hold or let go
         self._bookings: dict[str, _Booking] = {}

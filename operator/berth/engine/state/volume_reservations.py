@@ -32,7 +32,7 @@ class VolumePlan:
     provisions: tuple[Claim, ...] = ()
 
 
-class VolumeShelf:
+class VolumeReservations:
     def __init__(self, state: State) -> None:
         self._state = state
         self.version = 0  # moves with every reservation that comes or goes

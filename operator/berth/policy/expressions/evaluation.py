@@ -23,7 +23,7 @@ import numpy as np
 
 from berth.engine.state.amounts import total
 from berth.engine.state.node_table import NodeTable
-from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.verdict import BoolColumn, Int64Column, Rows, row_count, row_numbers
 from berth.model import Pod
 from berth.policy.expressions.fields import FIELDS, LONGEST_ANNOTATION, FieldKind, pairs, read_pod, records
@@ -84,7 +84,7 @@ class Evaluation:
         self._note(said, table, rows)
         return said
 
-    def answers_with(self, pod: Pod, table: NodeTable, nominated: Nominated) -> Int64Column:
+    def answers_with(self, pod: Pod, table: NodeTable, nominated: NominatedRows) -> Int64Column:
         """Returns `answers` on the rows of nominated pods, with these counted as placed; not cached by row."""
         rows, used = nominated.rows, table.used
         raised = used.copy()

@@ -17,7 +17,7 @@ import numpy as np
 
 from berth.engine.events import ANY
 from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown, scale_to_highest
-from berth.engine.state.nominated_rows import Nominated
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
 from berth.engine.verdict import Code, Int64Column, Rows, Verdicts
 from berth.model import Pod
@@ -112,7 +112,7 @@ class PodReadingPredicate(ExpressionPredicate):
     reads_pods = True
     refuses_with = Code.UNSCHEDULABLE
 
-    def filter_with_nominated(self, query: Query, state: State, nominated: Nominated) -> Verdicts:
+    def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts:
         return self._verdicts(self._evaluation.answers_with(query.pod, state.table, nominated))
 
     def basis(self, query: Query, state: State) -> Hashable | None:

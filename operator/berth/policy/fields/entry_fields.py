@@ -66,13 +66,13 @@ PREDICATE = ObjectField(
             "fits on the node. It reads pod, node and policy.parameters. It is compiled and checked when "
             "applied. If it fails on a node, the pod does not fit there, and status.errors counts it. A policy "
             "may have 16 of them, with those of priorities. Example: \"node.labels[?'tier'].orValue('') == "
-            "policy.parameters.tier\".",
+            'policy.parameters.tier".',
             min_length=1,
             max_length=EXPRESSION_MAX_LENGTH,
         ),
         "message": TextField(
             'What is said of nodes that the expression refuses, as in "3 node(s) retire soon". Without it the '
-            'message names the entry.',
+            "message names the entry.",
             min_length=1,
             max_length=MESSAGE_MAX_LENGTH,
         ),

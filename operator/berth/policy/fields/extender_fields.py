@@ -91,7 +91,7 @@ EXTENDER = ObjectField(
     required=("urlPrefix",),
     fields={
         "urlPrefix": TextField(
-            'Where it listens; a verb is put behind it with a slash. Without a user name and password: status '
+            "Where it listens; a verb is put behind it with a slash. Without a user name and password: status "
             'and logs show it. Example: "https://fpga.kube-system:8443/scheduler".',
             min_length=1,
             max_length=URL_PREFIX_MAX_LENGTH,
@@ -157,7 +157,7 @@ EXTENDERS = ListField(
     "HTTP services that are asked beside the predicates and priorities, in kube-scheduler's protocol. One that "
     "does not answer in time, or answers nonsense, fails the attempt to place the pod unless it is ignorable, "
     "and shows in condition Degraded; pods of other policies do not wait for it. They take the place of those "
-    "of the base as a whole: [] drops them. Example: [{urlPrefix: \"http://fpga.kube-system:8888/scheduler\", "
+    'of the base as a whole: [] drops them. Example: [{urlPrefix: "http://fpga.kube-system:8888/scheduler", '
     "filterVerb: filter, managedResources: [{name: example.com/fpga, ignoredByScheduler: true}]}].",
     max_items=EXTENDERS_MAX,
     items=EXTENDER,

@@ -57,8 +57,7 @@ _FIELDS: dict[str, PolicyField] = {
         values=label_value("The value that the label must have."),
     ),
     "matchExpressions": ListField(
-        "Conditions on labels that must all hold, for example [{key: tier, operator: NotIn, values: "
-        "[test]}].",
+        "Conditions on labels that must all hold, for example [{key: tier, operator: NotIn, values: [test]}].",
         max_items=REQUIREMENTS_MAX,
         items=REQUIREMENT,
     ),

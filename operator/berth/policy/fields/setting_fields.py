@@ -35,8 +35,7 @@ PREEMPTION = ObjectField(
     "candidate nodes are looked for. Example: {enabled: false}.",
     fields={
         "enabled": FlagField(
-            "false: no pod is evicted for a pod of this policy. Without it the base holds; KubernetesDefault "
-            "has true.",
+            "false: no pod is evicted for a pod of this policy. Without it the base holds; KubernetesDefault has true.",
         ),
         "minCandidateNodesPercentage": IntegerField(
             "The search for candidates ends with so many percent of the nodes, but not before "

@@ -55,8 +55,7 @@ STATUS = ObjectField(
                 "unplaced": _count("Those that it could not have placed, where the active policy could."),
                 "gained": _count("Those that it could have placed, where the active policy could not."),
                 "skipped": _count(
-                    "Pods of the sample that it did not judge, for want of time or because they were gone by "
-                    "then.",
+                    "Pods of the sample that it did not judge, for want of time or because they were gone by then.",
                 ),
                 "examples": ListField(
                     "The latest pods that it would have treated differently.",

@@ -71,9 +71,7 @@ class TextField(PolicyField):
     type: ClassVar[str] = "string"
 
     def constraints(self) -> Schema:
-        return _given(
-            format=self.format, minLength=self.min_length, maxLength=self.max_length, pattern=self.pattern
-        )
+        return _given(format=self.format, minLength=self.min_length, maxLength=self.max_length, pattern=self.pattern)
 
     def wording(self) -> str:
         if self.format:

@@ -14,18 +14,18 @@ from typing import Any
 
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cache.pod_states import Assumption
-from berth.scheduler.error_log import Faults
-from berth.scheduler.event_intake import Intake
+from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.ports import Clock, Cluster, Unavailable
 
 LATE_SECONDS = 30.0
 SWEEP_SECONDS = 5.0
 
 
-class Echoes:
+class BindConfirmations:
     """Which binds the watch still owes us, and since when."""
 
-    def __init__(self, cache: Cache, intake: Intake, cluster: Cluster, clock: Clock, faults: Faults) -> None:
+    def __init__(self, cache: Cache, intake: EventIntake, cluster: Cluster, clock: Clock, faults: ErrorLog) -> None:
         self._cache = cache
         self._intake = intake
         self._cluster = cluster

@@ -23,7 +23,7 @@ extender and each plugin that binds for another number. So an extender that hang
 is to bind; should it decline, the pod needs one of the places at the API server as well. The caller has
 taken a place for it (`take_place`, `wait_place`); until then the pod is not being bound, and is with `Stages`.
 
-At its end, once, the plugins of the policy hear whether the pod is bound (`Course.end`).
+At its end, once, the plugins of the policy hear whether the pod is bound (`BindingPlugins.end`).
 
 Meanwhile the watch may be faster: it may show the pod bound, bound elsewhere, or gone. All that a binding does at its
 end is therefore a step that does nothing when the pod is not assumed any more (see `pods`, invariant 4).
@@ -46,12 +46,12 @@ from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.records import Policy
 from berth.policy.usage import Usage
-from berth.scheduler.binding.bind_confirmations import Echoes, node_of
-from berth.scheduler.binding.binding_plugins import Course
+from berth.scheduler.binding.bind_confirmations import BindConfirmations, node_of
+from berth.scheduler.binding.binding_plugins import BindingPlugins
 from berth.scheduler.binding.places import Places
 from berth.scheduler.cache.cache import Cache
-from berth.scheduler.error_log import Faults
-from berth.scheduler.event_intake import Intake
+from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.log_fields import about
 from berth.scheduler.measures import Measures, timed
 from berth.scheduler.ports import (
@@ -59,9 +59,9 @@ from berth.scheduler.ports import (
     Clock,
     Cluster,
     Declined,
+    DelegatedBind,
     NotLeading,
     OutcomeUnknown,
-    OutsideBind,
     Unavailable,
 )
 from berth.scheduler.queue.queue import QueuedPod
@@ -88,8 +88,8 @@ class Assignment:
     pod: Pod
     node_name: str
     active: ActivePolicy
-    bind: OutsideBind | None = None
-    course: Course | None = None
+    bind: DelegatedBind | None = None
+    course: BindingPlugins | None = None
 
     @property
     def others(self) -> Others:
@@ -99,20 +99,20 @@ class Assignment:
         return () if self.course is None else self.course.binders
 
 
-class Binder:
+class BackgroundBinder:
     """The binds that are under way; `drop` takes back what a forgotten pod is nominated to."""
 
     def __init__(
         self,
         *,
         cache: Cache,
-        intake: Intake,
-        echoes: Echoes,
+        intake: EventIntake,
+        echoes: BindConfirmations,
         cluster: Cluster,
         clock: Clock,
         reporter: Reporter,
         usage: Usage,
-        faults: Faults,
+        faults: ErrorLog,
         measures: Measures,
         limit: int,
     ) -> None:

@@ -28,16 +28,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from berth.engine.binding_points import Staged, WaitingPod, is_reason
+from berth.engine.binding_points import BindingPlugin, WaitingPod, is_reason
 from berth.engine.state.volume_reservations import VolumePlan
 from berth.model import Pod
 from berth.policy.usage import Usage
-from berth.scheduler.binding.binding import Assignment, Binder
-from berth.scheduler.binding.binding_plugins import Course, Stopped
+from berth.scheduler.binding.binding import Assignment, BackgroundBinder
+from berth.scheduler.binding.binding_plugins import BindingPlugins, Stopped
 from berth.scheduler.binding.volumes import NotBound, VolumeBinder
 from berth.scheduler.cache.cache import Cache
-from berth.scheduler.error_log import Faults
-from berth.scheduler.event_intake import Intake
+from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.measures import UNSCHEDULABLE, WAIT, Measures, outcome, timed
 from berth.scheduler.ports import Clock
 from berth.scheduler.queue.queue import Queue
@@ -49,7 +49,7 @@ class _Way:
     """A pod on its way to the Binder."""
 
     assignment: Assignment
-    course: Course
+    course: BindingPlugins
     prepares: bool = False  # volumes or plugins have something to do before the bind
     is_prepared: bool = False  # nothing is missing but a place
     task: asyncio.Task[None] | None = None
@@ -67,7 +67,7 @@ def _status(error: BaseException | None) -> str:
     return UNSCHEDULABLE if is_refusal else outcome(error)
 
 
-class Stages:
+class BindingCycle:
     """The pods between a decision and their bind.
 
     `expect` nominates a pod that has its node and will be bound later. `withdraw` takes back what a pod is nominated
@@ -79,13 +79,13 @@ class Stages:
         *,
         cache: Cache,
         queue: Queue,
-        intake: Intake,
+        intake: EventIntake,
         volumes: VolumeBinder,
-        binder: Binder,
+        binder: BackgroundBinder,
         clock: Clock,
         reporter: Reporter,
         usage: Usage,
-        faults: Faults,
+        faults: ErrorLog,
         measures: Measures,
     ) -> None:
         self._cache = cache
@@ -144,9 +144,9 @@ class Stages:
             self._binder.give_place_back(way.assignment)
         return None
 
-    def _course(self, assignment: Assignment) -> Course:
+    def _course(self, assignment: Assignment) -> BindingPlugins:
         pod, node_name, active = assignment.pod, assignment.node_name, assignment.active
-        return Course(pod, node_name, active, clock=self._clock, usage=self._usage, faults=self._faults)
+        return BindingPlugins(pod, node_name, active, clock=self._clock, usage=self._usage, faults=self._faults)
 
     def _queue_up(self, way: _Way) -> None:
         """An assumed pod that waits for nothing but a place."""
@@ -190,7 +190,7 @@ class Stages:
         self._report(assignment.pod, stop, self.withdraw)
         return "error" if stop.error else "unschedulable"
 
-    def _introduce(self, plugins: Sequence[Staged]) -> None:
+    def _introduce(self, plugins: Sequence[BindingPlugin]) -> None:
         for plugin in plugins:
             if "waiting" not in vars(plugin):
                 plugin.waiting = _Handle(self, plugin)
@@ -331,7 +331,7 @@ class Stages:
         way = self._ways.get(uid)
         return way is not None and way.course.allow(plugin)
 
-    def reject(self, uid: str, plugin: Staged, reason: str) -> bool:
+    def reject(self, uid: str, plugin: BindingPlugin, reason: str) -> bool:
         """The plugin says that the pod is unschedulable; False where the pod does not wait."""
         if not is_reason(reason):
             raise ValueError(f"a rejection has a reason, not {reason!r}")
@@ -342,7 +342,7 @@ class Stages:
 class _Handle:
     """Implements `berth.engine.binding_points.WaitingPods` for one plugin."""
 
-    def __init__(self, stages: Stages, plugin: Staged) -> None:
+    def __init__(self, stages: BindingCycle, plugin: BindingPlugin) -> None:
         self._stages = stages
         self._plugin = plugin
 

@@ -15,12 +15,12 @@ What it does not do: hold room, queue pods, report (`Stages`).
 import asyncio
 from typing import Final
 
-from berth.engine.binding_points import LONGEST_WAIT_SECONDS, Permit, Staged, WaitingPod, takes_part
+from berth.engine.binding_points import LONGEST_WAIT_SECONDS, BindingPlugin, Permit, WaitingPod, takes_part
 from berth.engine.custom_plugins.plugin_validation import in_words, show
 from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.usage import Usage
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.log_fields import about
 from berth.scheduler.ports import Clock, OutcomeUnknown
 from berth.scheduler.waiting import finish_within, wait_for_signal
@@ -36,17 +36,17 @@ class Stopped(Exception):
     its backoff. `error`: something failed, rather than that somebody decided so.
     """
 
-    def __init__(self, message: str, *, rejecter: Staged | None = None, error: bool = False) -> None:
+    def __init__(self, message: str, *, rejecter: BindingPlugin | None = None, error: bool = False) -> None:
         super().__init__(message)
         self.rejecter = rejecter
         self.error = error
 
 
-class Course:
+class BindingPlugins:
     """One pod's way from the decision to the node."""
 
     def __init__(
-        self, pod: Pod, node_name: str, active: ActivePolicy, *, clock: Clock, usage: Usage, faults: Faults
+        self, pod: Pod, node_name: str, active: ActivePolicy, *, clock: Clock, usage: Usage, faults: ErrorLog
     ) -> None:
         self.pod = pod
         self.node_name = node_name
@@ -54,7 +54,7 @@ class Course:
         self._clock = clock
         self._usage = usage
         self._faults = faults
-        self._plugins: tuple[Staged, ...] = ()
+        self._plugins: tuple[BindingPlugin, ...] = ()
         self._deadlines: dict[str, tuple[float, float]] = {}  # of those who have not allowed it: when, and how long
         self._rejection: Stopped | None = None
         self._signal = asyncio.Event()
@@ -100,7 +100,7 @@ class Course:
         self._signal.set()
         return True
 
-    def reject(self, plugin: Staged, reason: str) -> bool:
+    def reject(self, plugin: BindingPlugin, reason: str) -> bool:
         if not self.is_waiting:
             return False
         self._rejection = Stopped(_nowhere(reason), rejecter=plugin)
@@ -169,7 +169,7 @@ class Course:
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
-    def _concerns(self, plugin: Staged) -> bool:
+    def _concerns(self, plugin: BindingPlugin) -> bool:
         try:
             return plugin.concerns(self.pod)
         except KeyboardInterrupt:
@@ -177,7 +177,7 @@ class Course:
         except BaseException as error:  # of whatever kind: somebody else wrote it
             raise self._failed(plugin, "reserve", f"concerns() raised {in_words(error)}", error) from error
 
-    def _ask(self, plugin: Staged, stage: str) -> object:
+    def _ask(self, plugin: BindingPlugin, stage: str) -> object:
         try:
             answer: object = getattr(plugin, stage)(self.pod, self.node_name)
         except KeyboardInterrupt:
@@ -186,7 +186,7 @@ class Course:
             raise self._failed(plugin, stage, f"{stage}() raised {in_words(error)}", error) from error
         return answer
 
-    async def _await(self, plugin: Staged, stage: str) -> object:
+    async def _await(self, plugin: BindingPlugin, stage: str) -> object:
         given = self._active.policy.bind_timeout_seconds
         seconds = LONGEST_STAGE_SECONDS if given is None else given
         task = await finish_within(self._run(plugin, stage), self._clock, seconds)
@@ -196,25 +196,25 @@ class Course:
             raise self._failed(plugin, stage, f"{stage}() was cancelled")
         return task.result()
 
-    async def _run(self, plugin: Staged, stage: str) -> object:
+    async def _run(self, plugin: BindingPlugin, stage: str) -> object:
         try:
             answer: object = await getattr(plugin, stage)(self.pod, self.node_name)
         except (Exception, SystemExit) as error:
             raise self._failed(plugin, stage, f"{stage}() raised {in_words(error)}", error) from error
         return answer
 
-    def _text(self, plugin: Staged, stage: str, refusal: object) -> str:
+    def _text(self, plugin: BindingPlugin, stage: str, refusal: object) -> str:
         if not isinstance(refusal, str) or not refusal:
             raise self._failed(plugin, stage, f"{stage}() gave {show(refusal)}, not None or a reason")
         return refusal
 
-    def _failed(self, plugin: Staged, stage: str, problem: str, error: BaseException | None = None) -> Stopped:
+    def _failed(self, plugin: BindingPlugin, stage: str, problem: str, error: BaseException | None = None) -> Stopped:
         stopped = Stopped(f'running {TITLES[stage]} plugin "{plugin.name}": {problem}', error=True)
         if not self._is_over:  # else it was cut off, and may say what it likes
             self._note(plugin, problem, error or stopped)
         return stopped
 
-    def _note(self, plugin: Staged, problem: str, error: BaseException) -> None:
+    def _note(self, plugin: BindingPlugin, problem: str, error: BaseException) -> None:
         self._usage.failed(self._active, f"plugin {plugin.name}", problem)
         fields = about(self.pod, node=self.node_name, policy=self._active.policy.name)
         self._faults.note("asking", f"plugin {plugin.name} about Pod {self.pod.key}", error, **fields)

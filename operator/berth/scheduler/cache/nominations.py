@@ -61,7 +61,7 @@ class Nominations:
         shown = _integer(pod.resource_version)
         if decision.version is not None and shown is not None and shown >= decision.version:
             del self._decisions[pod.uid]
-            return pod.nominated_node_name
+            return decision.shown  # the record may still have an earlier decision of ours
         return decision.node_name
 
     def forget(self, uid: str) -> None:

@@ -126,6 +126,9 @@ class PodStates:
         for uid, node_name in self._nominations.take_back().items():
             if uid in self._pending:
                 self._put_to_pending(replace(self._pending[uid], nominated_node_name=node_name))
+            elif (held := self._assumed.get(uid)) is not None:  # counts if its room is given back
+                pod = replace(held.pod, nominated_node_name=node_name)
+                self._assumed[uid] = Assumption(pod, held.node_name, held.acknowledged, held.returns)
 
     def nomination_written(self, uid: str, number: int, version: str) -> None:
         """The decision of this number is in that version of the pod."""

@@ -100,9 +100,7 @@ class Register:
         metadata = _metadata(body)
         key = _key(metadata)
         uid = metadata.get("uid")
-        identity = Identity(
-            str(uid or self._uids.get(key, key)), key, version_number(metadata.get("resourceVersion"))
-        )
+        identity = Identity(str(uid or self._uids.get(key, key)), key, version_number(metadata.get("resourceVersion")))
         if uid:
             self._last = body, identity
         return identity

@@ -15,8 +15,8 @@ An extender that hangs slows down the pods that need it and no others: each grou
 has a number of places of its own, and who finds none waits for one, by priority, outside the queue's sight. Asking ends
 when its pod is gone, has changed, or belongs to another policy.
 
-What it does not do: know what is asked in which order (`Round`), decide (`Cycle`), speak HTTP (`Asker`), keep objects
-(`Bodies`).
+What it does not do: know what is asked in which order (`ExtenderRound`), decide (`Cycle`), speak HTTP (`Asker`), keep
+objects (`Bodies`).
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from berth.engine.extender_result import Outside
+from berth.engine.extender_result import ExtenderResult
 from berth.engine.pipeline import Diagnosis
 from berth.engine.preemption.victims import Candidate
 from berth.model import Node, Pod
@@ -36,8 +36,8 @@ from berth.policy.compile import ActivePolicy
 from berth.policy.policy_store import PolicyStore
 from berth.policy.records import Extender, Policy
 from berth.scheduler.cache.cache import Cache
-from berth.scheduler.error_log import Faults
-from berth.scheduler.extenders.extender_preemption import VictimTalks
+from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.extenders.extender_preemption import ExtenderPreemption
 from berth.scheduler.extenders.extender_protocol import (
     Asker,
     Bodies,
@@ -46,15 +46,15 @@ from berth.scheduler.extenders.extender_protocol import (
     interested,
     read_bound,
 )
-from berth.scheduler.extenders.extender_round import NOBODY, Round
+from berth.scheduler.extenders.extender_round import NOBODY, ExtenderRound
 from berth.scheduler.log_fields import about
 from berth.scheduler.ports import (
     Attempts,
     Clock,
     Declined,
+    DelegatedBind,
     NotNarrowed,
     OutcomeUnknown,
-    OutsideBind,
     Unavailable,
 )
 from berth.scheduler.queue.queue import Queue, QueuedPod
@@ -81,7 +81,7 @@ class _Call:
     is_over: bool = False
 
 
-class Extending:
+class ExtenderCalls:
     """Implements `berth.scheduler.ports.Extenders`."""
 
     def __init__(
@@ -94,7 +94,7 @@ class Extending:
         asker: Asker,
         bodies: Bodies,
         clock: Clock,
-        faults: Faults,
+        faults: ErrorLog,
         places: int = PLACES,
     ) -> None:
         self._attempts = attempts
@@ -112,7 +112,7 @@ class Extending:
         self._tasks: dict[asyncio.Task[None], None] = {}  # in the order in which they began
         self._refilling: set[Lane] = set()
         self._said: dict[str, str] = {}  # by extender: the problem that was logged last
-        self._talks = VictimTalks(cache.state, asker, bodies, self._note)
+        self._talks = ExtenderPreemption(cache.state, asker, bodies, self._note)
         policies.on_change(self.follow_policies)
 
     def __len__(self) -> int:
@@ -184,7 +184,9 @@ class Extending:
     async def _run(self, call: _Call) -> None:
         said, problem = None, ""
         try:
-            round_ = Round(call.active, call.pod, call.extenders, call.nodes, self._asker, self._bodies, self._note)
+            round_ = ExtenderRound(
+                call.active, call.pod, call.extenders, call.nodes, self._asker, self._bodies, self._note
+            )
             said = await round_.ask()
         except (ExtenderFailed, Unavailable) as error:
             problem = str(error)
@@ -198,12 +200,12 @@ class Extending:
         else:
             self._attempts.conclude(call.item, call.pod, call.active, self._as_of_now(call, said))
 
-    def _as_of_now(self, call: _Call, said: Outside) -> Outside:
+    def _as_of_now(self, call: _Call, said: ExtenderResult) -> ExtenderResult:
         """What was said of the nodes that are still there."""
         table = self._cache.state.table
         same = {name for name, asked in call.nodes.items() if (now := table.node(name)) and now.uid == asked.uid}
         refused = {name: why for name, why in said.refused.items() if name in same}
-        return Outside(said.allowed & same, refused, said.points)
+        return ExtenderResult(said.allowed & same, refused, said.points)
 
     # --- places ------------------------------------------------------------------------------------------------------
 
@@ -250,10 +252,10 @@ class Extending:
 
     # --- binding and preempting --------------------------------------------------------------------------------------
 
-    def binder(self, active: ActivePolicy, pod: Pod) -> OutsideBind | None:
+    def binder(self, active: ActivePolicy, pod: Pod) -> DelegatedBind | None:
         for extender in interested(active.policy, pod):
             if extender.bind_verb:
-                return OutsideBind(extender.url_prefix, partial(self._bind, active, extender))
+                return DelegatedBind(extender.url_prefix, partial(self._bind, active, extender))
         return None
 
     async def _bind(self, active: ActivePolicy, extender: Extender, pod: Pod, node_name: str) -> None:

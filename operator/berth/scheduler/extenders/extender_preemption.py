@@ -38,7 +38,7 @@ class _Offer:
     pods: dict[str, Pod]
 
 
-class VictimTalks:
+class ExtenderPreemption:
     """Asks extenders about victims."""
 
     def __init__(self, state: State, asker: Asker, bodies: Bodies, note: Note) -> None:

@@ -12,7 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from berth.engine.extender_result import Outside, Refusal
+from berth.engine.extender_result import ExtenderResult, Refusal
 from berth.model import Node, Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.records import Extender
@@ -27,12 +27,12 @@ from berth.scheduler.extenders.extender_protocol import (
     read_points,
 )
 
-NOBODY = Outside(frozenset())
+NOBODY = ExtenderResult(frozenset())
 
 Note = Callable[[ActivePolicy, Extender, ExtenderFailed], None]
 
 
-class Round:
+class ExtenderRound:
     """One attempt's questions; `nodes` are those that fit, and every failure is noted."""
 
     def __init__(
@@ -55,17 +55,17 @@ class Round:
         self._pod_body: object = None
         self._node_bodies: Mapping[str, object] | None = None
 
-    async def ask(self) -> Outside:
+    async def ask(self) -> ExtenderResult:
         """What was said of the nodes; raises ExtenderFailed or Unavailable."""
         self._pod_body = await self._bodies.pod(self._pod)
         if self._pod_body is None:
             return NOBODY  # the watch will say that the pod is gone
         kept = self._pod.nominated_node_name
         if kept in self._nodes and await self._is_let_onto(kept):
-            return Outside(frozenset([kept]))
+            return ExtenderResult(frozenset([kept]))
         filtered = await self._filter(tuple(self._nodes))
         points = await self._prioritize(filtered.allowed) if len(filtered.allowed) > 1 else {}
-        return Outside(frozenset(filtered.allowed), filtered.refused, points)
+        return ExtenderResult(frozenset(filtered.allowed), filtered.refused, points)
 
     async def _is_let_onto(self, node: str) -> bool:
         try:

@@ -23,8 +23,8 @@ from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.usage import Usage
 from berth.scheduler.cache.cache import Cache
-from berth.scheduler.error_log import Faults
-from berth.scheduler.event_intake import Intake
+from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.log_fields import about
 from berth.scheduler.ports import Clock, Cluster, NotEvicted, Unavailable
 from berth.scheduler.preemption.disruptions import Disruptions
@@ -74,13 +74,13 @@ class Evicting:
         *,
         cache: Cache,
         queue: Queue,
-        intake: Intake,
+        intake: EventIntake,
         nominator: Nominator,
         cluster: Cluster,
         clock: Clock,
         reporter: Reporter,
         usage: Usage,
-        faults: Faults,
+        faults: ErrorLog,
         give_up: GiveUp,
         places: int = PLACES,
     ) -> None:

@@ -17,7 +17,7 @@ from berth.model import Pod
 from berth.policy.policy_store import PolicyStore
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cache.changes import pod_left
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import Cluster
 from berth.scheduler.queue.queue import Queue
 
@@ -25,7 +25,7 @@ from berth.scheduler.queue.queue import Queue
 class Nominator:
     """What becomes of nominations, and who has to know of it."""
 
-    def __init__(self, cache: Cache, queue: Queue, policies: PolicyStore, cluster: Cluster, faults: Faults) -> None:
+    def __init__(self, cache: Cache, queue: Queue, policies: PolicyStore, cluster: Cluster, faults: ErrorLog) -> None:
         self._cache = cache
         self._state = cache.state
         self._queue = queue

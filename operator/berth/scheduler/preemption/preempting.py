@@ -27,10 +27,10 @@ from berth.policy.compile import ActivePolicy
 from berth.policy.policy_store import PolicyStore
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cache.changes import asks_the_same
-from berth.scheduler.error_log import Faults
-from berth.scheduler.event_intake import Intake
+from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.measures import ERROR, SUCCESS, UNSCHEDULABLE
-from berth.scheduler.ports import Clock, Cluster, Extenders, NotNarrowed, Random
+from berth.scheduler.ports import Clock, Cluster, ExtenderPort, NotNarrowed, Random
 from berth.scheduler.preemption.evicting import Evicting, GiveUp, Push
 from berth.scheduler.preemption.nominating import Nominator
 from berth.scheduler.queue.queue import Queue, QueuedPod
@@ -57,12 +57,12 @@ class Preempting:
         cache: Cache,
         queue: Queue,
         policies: PolicyStore,
-        intake: Intake,
+        intake: EventIntake,
         cluster: Cluster,
         clock: Clock,
         random: Random,
         reporter: Reporter,
-        faults: Faults,
+        faults: ErrorLog,
         give_up: GiveUp,
     ) -> None:
         self._state = cache.state
@@ -92,7 +92,7 @@ class Preempting:
         self.look_at_node = self._nominator.look_at_node
         self.lead = self._nominator.lead
         self.stand_by = self._nominator.stand_by
-        self.extenders: Extenders | None = None
+        self.extenders: ExtenderPort | None = None
         self.attempts = 0
         self.victims: Counter[int] = Counter()  # how often so many were chosen
 
@@ -136,7 +136,7 @@ class Preempting:
 
     async def _ask(
         self,
-        extenders: Extenders,
+        extenders: ExtenderPort,
         item: QueuedPod,
         asked: Pod,
         active: ActivePolicy,

@@ -61,11 +61,11 @@ from berth.scheduler.queue import queue_reasons as causes
 from berth.scheduler.queue.change_log import ChangeLog
 from berth.scheduler.queue.heap import Heap, Order
 from berth.scheduler.queue.openings import Hope, Opening, Openings
-from berth.scheduler.queue.queue_counters import GATES, Tally
+from berth.scheduler.queue.queue_counters import GATES, QueueCounters
 from berth.scheduler.queue.queued_pod import PACE, Part, QueuedPod
-from berth.scheduler.queue.queueing_hints import Hints
+from berth.scheduler.queue.queueing_hints import QueueingHints
 from berth.scheduler.queue.sorting import PrioritySort, QueueSort
-from berth.scheduler.queue.unschedulable import Group, Parked, Profile, profile_of
+from berth.scheduler.queue.unschedulable import Group, Profile, UnschedulablePods, profile_of
 from berth.scheduler.waiting import wait_for_signal
 
 __all__ = ["Part", "Queue", "QueuedPod"]
@@ -83,7 +83,7 @@ class Queue:
     def __init__(self, clock: Clock, sort: QueueSort | None = None) -> None:
         self._clock = clock
         self._sort: QueueSort = sort or PrioritySort()
-        self.hints: Hints | None = None  # set by whoever knows the cluster
+        self.hints: QueueingHints | None = None  # set by whoever knows the cluster
         self._sequence = itertools.count()
         self._items: dict[str, QueuedPod] = {}
         self._active: Heap[QueuedPod] = Heap()
@@ -91,7 +91,7 @@ class Queue:
         self._is_turn_of_returning = False
         self._backoff: Heap[QueuedPod] = Heap()
         self._failed: Heap[QueuedPod] = Heap()
-        self._unschedulable = Parked()
+        self._unschedulable = UnschedulablePods()
         self._parked = 0  # how many times a pod became unschedulable
         self._openings = Openings()
         self._work: deque[Iterator[None]] = deque()
@@ -102,7 +102,7 @@ class Queue:
         self._lent: dict[str, QueuedPod] = {}  # have left, and may come back to be parked
         self._open = True
         self._signal = asyncio.Event()
-        self.tally = Tally()
+        self.tally = QueueCounters()
 
     # --- what there is to schedule -------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 GATES = "SchedulingGates"
 
 
-class Tally:
+class QueueCounters:
     """`active`, `backoff`, `unschedulable`: how often a pod came into that part, by cause; `blamed`: the pods that are
     in the queue now, by plugin and scheduler name.
     """

@@ -20,7 +20,7 @@ from berth.engine.pipeline import Diagnosis, Pipeline
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state.state import State
 from berth.model import Pod
-from berth.scheduler.error_log import Faults
+from berth.scheduler.error_log import ErrorLog
 
 
 def rejecting(pipeline: Pipeline, diagnosis: Diagnosis) -> tuple[Plugin, ...]:
@@ -29,10 +29,10 @@ def rejecting(pipeline: Pipeline, diagnosis: Diagnosis) -> tuple[Plugin, ...]:
     return found if {plugin.name for plugin in found} == diagnosis.plugins else ()
 
 
-class Hints:
+class QueueingHints:
     """Asks plugins with the cluster as it is now, after the change."""
 
-    def __init__(self, state: State, faults: Faults) -> None:
+    def __init__(self, state: State, faults: ErrorLog) -> None:
         self.state = state
         self._faults = faults
         self._change: Change | None = None
@@ -81,7 +81,7 @@ class Hints:
 class _Asked:
     """The questions about one pod and one change."""
 
-    def __init__(self, hints: Hints, pod: Pod, change: Change) -> None:
+    def __init__(self, hints: QueueingHints, pod: Pod, change: Change) -> None:
         self._hints = hints
         self._pod = pod
         self._change = change

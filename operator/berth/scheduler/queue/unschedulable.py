@@ -71,7 +71,7 @@ class Group:
         return next(iter(self.members.values()))
 
 
-class Parked:
+class UnschedulablePods:
     def __init__(self) -> None:
         self._by_time: Heap[QueuedPod] = Heap()
         self._groups: dict[Hashable, Group] = {}

@@ -87,6 +87,7 @@ Fault: TypeAlias = Action | EventFault | DropWatch | Expire
 ACTIONS = (Fail, CutBefore, CutAfter, Delay, StaleList)
 EVENT_FAULTS = (Miss, Late, Double)
 
+
 class Copy(NamedTuple):
     """One sending of a watch event."""
 

@@ -1,18 +1,18 @@
 """The API server over HTTP: the way of a request.
 
-    server             connections, the token, faults, and the order of all that follows
-    routes             path and method: a resource, a namespace, a name, a subresource, a verb
-    negotiation        the form of the response (JSON, Table, metadata only), and of the request's body
-    field_validation   unknown fields of custom resources: refuse, warn or ignore
-    operations         the verbs on the store
-    scale              the scale subresource
-    streaming          watches
-    encoding           objects as bytes, each version once
-    printers/          tables for `kubectl get`
-    responses          JSON, refusals, cut connections
-    discovery          groups, versions and kinds
-    openapi            the schemas that kubectl reads
-    reviews            TokenReview and SubjectAccessReview
+server             connections, the token, faults, and the order of all that follows
+routes             path and method: a resource, a namespace, a name, a subresource, a verb
+negotiation        the form of the response (JSON, Table, metadata only), and of the request's body
+field_validation   unknown fields of custom resources: refuse, warn or ignore
+operations         the verbs on the store
+scale              the scale subresource
+streaming          watches
+encoding           objects as bytes, each version once
+printers/          tables for `kubectl get`
+responses          JSON, refusals, cut connections
+discovery          groups, versions and kinds
+openapi            the schemas that kubectl reads
+reviews            TokenReview and SubjectAccessReview
 """
 
 from berth.sim.server.server import SimServer
