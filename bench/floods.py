@@ -39,7 +39,7 @@ from typing import Any
 
 from bench.terminal import positive, say
 from berth.model import parse_pod
-from scheduler.house import House
+from scheduler.harness import Harness
 from scheduler.virtual_clock import settle
 from support.builders import Body, make_node, make_object, make_pod, revision_rules
 from support.floods import HOSTNAME, POD_FLOODS, TENANT, ZONE, Flood, replica_sets, services
@@ -107,7 +107,7 @@ class World:
     """A scheduler that knows nodes and bound pods of others, and what it takes to decide for their next pods."""
 
     def __init__(self, nodes: int, pods: int) -> None:
-        self._house = House()
+        self._house = Harness()
         self._house.scheduler.open()
         self._random = Random(0)
         self._versions = 0

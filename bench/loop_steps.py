@@ -39,7 +39,7 @@ from berth.collector import Collector
 from berth.configuration import Options
 from berth.runtime import Runtime
 from berth.serving.metrics import render
-from edge.server import write_kubeconfig
+from cluster.server import write_kubeconfig
 
 Body = dict[str, Any]
 

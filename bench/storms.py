@@ -31,7 +31,7 @@ from statistics import median
 from typing import Any
 
 from bench.terminal import positive, say
-from scheduler.house import House
+from scheduler.harness import Harness
 from scheduler.virtual_clock import settle
 from support.builders import make_node, make_object, make_pod
 
@@ -71,8 +71,8 @@ class Stage:
 
     def __init__(self, nodes: int, **options: Any) -> None:
         self.nodes = nodes
-        self.house = House(**options)
-        self.scheduler = self.house.scheduler
+        self.harness = Harness(**options)
+        self.scheduler = self.harness.scheduler
         self.tried: list[str] = []
         self._version = 0
         attempt = self.scheduler._cycle.attempt
@@ -83,8 +83,8 @@ class Stage:
 
         self.scheduler._cycle.attempt = counted  # type: ignore[method-assign]
         # Counted and not kept: what is on its way to the API server is no memory of the scheduler's.
-        self.house.cluster.report_condition = self._count  # type: ignore[method-assign, assignment]
-        self.house.cluster.record_event = self._count  # type: ignore[method-assign, assignment]
+        self.harness.cluster.report_condition = self._count  # type: ignore[method-assign, assignment]
+        self.harness.cluster.record_event = self._count  # type: ignore[method-assign, assignment]
         self.writes = 0
 
     def _count(self, *written: Any) -> None:
@@ -106,7 +106,7 @@ class Stage:
     def known(self, body: Body) -> None:
         """The API server knows the pod, too, so that it can be bound."""
         metadata = body["metadata"]
-        self.house.cluster.objects["Pod"][f"{metadata['namespace']}/{metadata['name']}"] = body
+        self.harness.cluster.objects["Pod"][f"{metadata['namespace']}/{metadata['name']}"] = body
 
     def fill(self, pods_each: int = 2, cpu_millicores: int = 2000) -> None:
         """Every node, with pods that none of those which wait may preempt."""
@@ -119,7 +119,7 @@ class Stage:
         """Until every pod has been tried, and the backoff of each is over."""
         self.scheduler.open()
         await quiet(self)
-        await self.house.clock.advance(20)
+        await self.harness.clock.advance(20)
         await quiet(self)
         gc.collect()
         gc.freeze()
@@ -142,8 +142,8 @@ class Stage:
 
 async def quiet(stage: Stage) -> None:
     await settle()
-    while stage.house.cluster.feed:
-        stage.house.tell()
+    while stage.harness.cluster.feed:
+        stage.harness.tell()
         await settle()
 
 

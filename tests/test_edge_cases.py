@@ -50,9 +50,9 @@ QUEUE = {
         "scheduler/test_binding.py::test_a_namesake_is_not_bound_in_the_place_of_a_deleted_pod",
     ],
     "a watch that misses an add, a change or a delete (#102790, #55587)": [
-        "edge/test_census.py::test_an_object_that_the_watch_never_delivers_is_fetched",
-        "edge/test_comparer.py::test_an_object_that_is_known_in_an_older_version_is_read",
-        "edge/test_comparer.py::test_an_object_deleted_in_silence_is_removed_at_once_and_drift_if_it_stays_silent",
+        "cluster/test_cache_sync.py::test_an_object_that_the_watch_never_delivers_is_fetched",
+        "cluster/test_comparer.py::test_an_object_that_is_known_in_an_older_version_is_read",
+        "cluster/test_comparer.py::test_an_object_deleted_in_silence_is_removed_at_once_and_drift_if_it_stays_silent",
     ],
     "a static volume appears (#133929)": [
         "scheduler/test_edge_cases.py::test_a_static_volume_that_appears_brings_back_the_pod_that_waits_for_one",
@@ -146,7 +146,7 @@ PREEMPTION = {
         "scheduler/test_preempting_in_disorder.py::test_they_count_once_when_the_status_shows_them",
     ],
     "a victim's status patch is built from the victim (#126644)": [
-        "edge/test_evictions.py::test_a_pod_is_told_why_it_ends_and_deleted_with_its_own_grace",
+        "cluster/test_evictions.py::test_a_pod_is_told_why_it_ends_and_deleted_with_its_own_grace",
     ],
     "a gated pod's nomination still holds its room (#139057)": [
         "scheduler/test_edge_cases.py::test_a_gated_pod_holds_the_room_that_it_is_nominated_to",
@@ -179,7 +179,7 @@ SPREADING_AND_AFFINITY = {
 VOLUMES = {
     "a claim that waits for its consumer is given the node (#86262)": [
         "scheduler/test_volumes.py::test_a_claim_is_given_the_node_and_the_pod_waits_for_the_provisioner",
-        "edge/test_volume_writes.py::test_a_claim_gets_the_node_as_an_annotation",
+        "cluster/test_volume_writes.py::test_a_claim_gets_the_node_as_an_annotation",
     ],
     "volumeName set, phase not yet Bound (#79888)": [
         "engine/test_volume_binding.py::test_a_pod_whose_claim_is_not_usable_waits_with_the_reason",

@@ -567,7 +567,7 @@ class Runtime:
                 outage.note(await self._ask(), self._clock.now())
                 self._look_for_echoes()
             except Exception as error:
-                self._faults.note("keeping house", "for the scheduler", error)
+                self._faults.note("housekeeping", "for the scheduler", error)
 
     def _come_back(self) -> None:
         """The API server answers again: it may be another one, or in another time, and what it did was not told."""

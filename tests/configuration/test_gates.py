@@ -9,7 +9,7 @@ import pytest
 from berth.configuration.gates import DEFAULTS, GATES
 from berth.runtime import Options, Runtime
 from berth.scheduler.queue.queue import Part
-from edge.server import Answer, Server, listed, serving, until, write_kubeconfig
+from cluster.server import Answer, Server, listed, serving, until, write_kubeconfig
 from engine.packages import Site
 from engine.storage import make_claim, make_class, pod_with
 from policy.builders import make_policy
@@ -52,7 +52,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def test_every_gate_has_a_test_here() -> None:
-    """That of BulkIntake is in tests/edge/test_bulk_kopf.py."""
+    """That of BulkIntake is in tests/cluster/test_bulk_kopf.py."""
     assert set(DEFAULTS) == {
         "BulkIntake",
         "Expressions",

@@ -11,7 +11,7 @@ from berth.judge.history import history
 from berth.model import object_key
 from berth.policy import import_configuration
 from conformance.cases import theme, vectors
-from scheduler.house import House, running
+from scheduler.harness import Harness, running
 
 OURS = "live"  # a name of our own: other pods of a case that wait are nobody's to place
 THEMES = sorted({theme(vector) for vector in vectors()})
@@ -22,18 +22,18 @@ def with_our_name(case: Mapping[str, Any]) -> dict[str, Any]:
     return {**case, "pod": {**case["pod"], "spec": {**case["pod"]["spec"], "schedulerName": OURS}}}
 
 
-async def decide(house: House, case: Mapping[str, Any]) -> str:
+async def decide(harness: Harness, case: Mapping[str, Any]) -> str:
     """The node that the scheduler gives the pod, "" where it finds none."""
     manifest: Any = import_configuration(case["config"]).manifests[0]
     manifest["metadata"] |= {"uid": "policy", "generation": 1}
     manifest["spec"]["schedulerName"] = OURS
-    house.scheduler.observe("SchedulingPolicy", manifest)
+    harness.scheduler.observe("SchedulingPolicy", manifest)
     for kind, gone, body in history(case["objects"], Random(case["id"])):
-        house.cluster.objects[kind][object_key(body)] = body
-        (house.scheduler.remove if gone else house.scheduler.observe)(kind, body)
-    house.write(case["pod"])
-    await house.go()
-    table, uid = house.cache.state.table, case["pod"]["metadata"]["uid"]
+        harness.cluster.objects[kind][object_key(body)] = body
+        (harness.scheduler.remove if gone else harness.scheduler.observe)(kind, body)
+    harness.write(case["pod"])
+    await harness.go()
+    table, uid = harness.cache.state.table, case["pod"]["metadata"]["uid"]
     return next((node.name for node in table.nodes() if uid in table.pods_on(node.name)), "")
 
 
@@ -42,8 +42,8 @@ async def test_a_pod_goes_live_where_judge_has_it_best(name: str) -> None:
     elsewhere = {}
     for case in map(with_our_name, list(vectors(name))[:OF_EACH]):
         best = judge(case, nominated=True).get("best") or [""]
-        async with running() as house:
-            node = await decide(house, case)
+        async with running() as harness:
+            node = await decide(harness, case)
         if node not in best:
             elsewhere[case["id"]] = node, best
     assert elsewhere == {}

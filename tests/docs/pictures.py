@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from berth.model import parse_quantity
-from scheduler.house import running
+from scheduler.harness import running
 from support.builders import Body
 from support.library import SCENES, SERVED, Places, Scene, make_store, play, read_policies, sign_of
 
@@ -80,17 +80,17 @@ def _draw_shadow(scene: Scene) -> str:
 
 
 async def _watch(scene: Scene, shadow: Body) -> tuple[Places, Mapping[str, object]]:
-    async with running() as house:
+    async with running() as harness:
         for manifest in (DEFAULT, shadow):
             metadata = {**manifest["metadata"], "uid": f"uid-{manifest['metadata']['name']}", "generation": 1}
-            house.policies.observe({**manifest, "metadata": metadata})
-        house.write(*scene.nodes)
+            harness.policies.observe({**manifest, "metadata": metadata})
+        harness.write(*scene.nodes)
         for pod in scene.pods:
-            house.write(pod)
-            await house.go()
-        places = [(sign_of(pod), house.cluster.node_of(pod["metadata"]["name"])) for pod in scene.pods]
-        house.policies.report()
-        return places, house.policies.statuses()[scene.policy]["shadow"]
+            harness.write(pod)
+            await harness.go()
+        places = [(sign_of(pod), harness.cluster.node_of(pod["metadata"]["name"])) for pod in scene.pods]
+        harness.policies.report()
+        return places, harness.policies.statuses()[scene.policy]["shadow"]
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
+from cluster.record_extender_requests import FILE, Recorder, a_node, a_pod, extenders, recording, steady
 from control_plane.client import PODS, POLICIES, Client, Object
-from edge.record_extender_requests import FILE, Recorder, a_node, a_pod, extenders, recording, steady
 from end_to_end.watching import StartBerth, are_bound, refusal
 
 LIMIT_SECONDS = 30.0

@@ -16,8 +16,8 @@ import yaml
 from berth.cli import main
 from berth.policy import load_policy
 from berth.policy.extenders import leave_to_extenders
+from cluster.server import write_kubeconfig
 from control_plane.programs import find_programs
-from edge.server import write_kubeconfig
 from policy.builders import make_configuration, make_profile, plugin_set
 
 pytestmark = pytest.mark.cluster

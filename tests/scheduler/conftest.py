@@ -1,10 +1,10 @@
-"""Shared by the tests of extenders: a service that is asked, and a house that asks it."""
+"""Shared by the tests of extenders: a service that is asked, and a harness that asks it."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
-from scheduler.extender_service import ExtendedHouse, Service, running_extended, serving
+from scheduler.extender_service import ExtendedHarness, Service, running_extended, serving
 
 
 @pytest.fixture
@@ -14,6 +14,6 @@ async def service() -> AsyncIterator[Service]:
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[ExtendedHouse]:
-    async with running_extended() as house:
-        yield house
+async def harness() -> AsyncIterator[ExtendedHarness]:
+    async with running_extended() as harness:
+        yield harness

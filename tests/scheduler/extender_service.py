@@ -1,4 +1,4 @@
-"""An extender on a socket, which answers as a test tells it to, and a house whose scheduler asks it.
+"""An extender on a socket, which answers as a test tells it to, and a harness whose scheduler asks it.
 
 The service is a real HTTP server that speaks the v1 JSON of kube-scheduler's extenders. What it answers to a verb is a
 function of the question; by default it lets everything through, gives no points, and has nothing against a bind.
@@ -20,7 +20,7 @@ from berth.policy.addresses import EVERYWHERE
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.extenders.extender_calls import ExtenderCalls
 from berth.scheduler.ports import Attempts
-from scheduler.house import House
+from scheduler.harness import Harness
 from scheduler.memory_cluster import MemoryCluster
 from scheduler.virtual_clock import settle
 from support.patience import LIMIT_SECONDS
@@ -112,8 +112,8 @@ class MemoryBodies:
         return {node.name: copy.deepcopy(kept[node.name]) for node in nodes if node.name in kept}
 
 
-class ExtendedHouse(House):
-    """A house whose policies may have extenders."""
+class ExtendedHarness(Harness):
+    """A harness whose policies may have extenders."""
 
     def __init__(self, *, places: int = 64, **options: Any) -> None:
         self.asker = HttpExtenders(EVERYWHERE)
@@ -159,18 +159,18 @@ class ExtendedHouse(House):
 
 
 @asynccontextmanager
-async def running_extended(**options: Any) -> AsyncIterator[ExtendedHouse]:
-    house = ExtendedHouse(**options)
-    house.scheduler.open()
-    run = asyncio.ensure_future(house.scheduler.run())
+async def running_extended(**options: Any) -> AsyncIterator[ExtendedHarness]:
+    harness = ExtendedHarness(**options)
+    harness.scheduler.open()
+    run = asyncio.ensure_future(harness.scheduler.run())
     try:
         await settle()
-        yield house
+        yield harness
     finally:
-        stop = asyncio.ensure_future(house.scheduler.stop())
-        await house.until(stop.done)
+        stop = asyncio.ensure_future(harness.scheduler.stop())
+        await harness.until(stop.done)
         await run
-        await house.asker.close()
+        await harness.asker.close()
 
 
 def policy_with(

@@ -17,7 +17,7 @@ from berth.scheduler.ports import Attempts, DelegatedBind
 from berth.scheduler.queue.queue import Part, QueuedPod
 from policy.builders import make_policy
 from scheduler.extender_service import extender_at, policy_with, running_extended, serving
-from scheduler.house import House, running
+from scheduler.harness import Harness, running
 from support.builders import make_node, make_object, make_pod
 
 UID = "pod-default-web"
@@ -72,57 +72,57 @@ class Patient:
 
 
 @asynccontextmanager
-async def asking(*nodes: str, **options: Any) -> AsyncIterator[tuple[House, Patient]]:
-    """A house whose policy has extenders, and a pod that they are asked about."""
+async def asking(*nodes: str, **options: Any) -> AsyncIterator[tuple[Harness, Patient]]:
+    """A harness whose policy has extenders, and a pod that they are asked about."""
     made: list[Patient] = []
 
     def make(attempts: Attempts) -> Patient:
         made.append(Patient(attempts))
         return made[0]
 
-    async with running(extenders=make, **options) as house:
-        house.write(*map(make_node, nodes), make_policy(extenders=EXTENDERS), make_pod("web"))
-        await house.go()
-        assert house.queue.part_of(UID) is Part.IN_FLIGHT
-        yield house, made[0]
+    async with running(extenders=make, **options) as harness:
+        harness.write(*map(make_node, nodes), make_policy(extenders=EXTENDERS), make_pod("web"))
+        await harness.go()
+        assert harness.queue.part_of(UID) is Part.IN_FLIGHT
+        yield harness, made[0]
 
 
 async def test_a_pod_goes_to_a_node_that_the_extenders_left() -> None:
-    async with asking("a", "b") as (house, extenders):
+    async with asking("a", "b") as (harness, extenders):
         extenders.conclude("b")
-        await house.go()
-        assert house.cluster.node_of("web") == "b"
+        await harness.go()
+        assert harness.cluster.node_of("web") == "b"
 
 
 async def test_pods_that_need_no_extender_are_placed_while_others_wait_for_one() -> None:
-    async with asking("a") as (house, _):
-        house.write(make_policy("plain", schedulerName="plain"), make_pod("other", scheduler="plain"))
-        await house.go()
-        assert (house.cluster.node_of("web"), house.cluster.node_of("other")) == ("", "a")
+    async with asking("a") as (harness, _):
+        harness.write(make_policy("plain", schedulerName="plain"), make_pod("other", scheduler="plain"))
+        await harness.go()
+        assert (harness.cluster.node_of("web"), harness.cluster.node_of("other")) == ("", "a")
 
 
 async def test_a_node_that_went_meanwhile_is_not_taken() -> None:
-    async with asking("a", "b") as (house, extenders):
-        house.cluster.delete("Node", "b")
-        await house.go()
+    async with asking("a", "b") as (harness, extenders):
+        harness.cluster.delete("Node", "b")
+        await harness.go()
         extenders.conclude("b")
-        await house.go()
-        assert house.cluster.attempts == []
-        assert house.cluster.conditions[UID][1].startswith("0/1 nodes are available: ")
+        await harness.go()
+        assert harness.cluster.attempts == []
+        assert harness.cluster.conditions[UID][1].startswith("0/1 nodes are available: ")
         assert len(extenders.calls) == 2  # the node's end is news to a pod that an extender turned away
 
 
 async def test_an_attempt_without_an_answer_says_so_and_is_made_again_after_a_backoff() -> None:
-    async with asking("a") as (house, extenders):
+    async with asking("a") as (harness, extenders):
         extenders.fail("extender http://extender.example: no answer within 5 s")
-        await house.go()
-        reason, message = house.cluster.conditions[UID]
+        await harness.go()
+        reason, message = harness.cluster.conditions[UID]
         assert (reason, message) == ("SchedulerError", "extender http://extender.example: no answer within 5 s")
-        await house.pass_time(1)
+        await harness.pass_time(1)
         assert len(extenders.calls) == 2
         extenders.conclude("a")
-        await house.go()
-        assert house.cluster.node_of("web") == "a"
+        await harness.go()
+        assert harness.cluster.node_of("web") == "a"
 
 
 @pytest.mark.parametrize(
@@ -136,97 +136,97 @@ async def test_an_attempt_without_an_answer_says_so_and_is_made_again_after_a_ba
     ids=["gated", "deleting", "bound", "not ours"],
 )
 async def test_what_happens_to_the_pod_meanwhile_counts(news: dict[str, Any], part: Part | None) -> None:
-    async with asking("a") as (house, extenders):
-        house.write(news)
-        await house.go()
+    async with asking("a") as (harness, extenders):
+        harness.write(news)
+        await harness.go()
         extenders.conclude("a")
-        await house.go()
-        assert house.cluster.attempts == []
-        assert house.queue.part_of(UID) is part
+        await harness.go()
+        assert harness.cluster.attempts == []
+        assert harness.queue.part_of(UID) is part
 
 
 async def test_answers_about_an_older_version_of_the_pod_are_no_answers() -> None:
-    async with asking("a") as (house, extenders):
-        house.write(make_pod("web", labels={"app": "web"}))
-        await house.go()
+    async with asking("a") as (harness, extenders):
+        harness.write(make_pod("web", labels={"app": "web"}))
+        await harness.go()
         assert UID in extenders.looks
         extenders.conclude("a")
-        await house.go()
-        assert house.cluster.attempts == []
+        await harness.go()
+        assert harness.cluster.attempts == []
         assert extenders.calls[1].pod.labels == {"app": "web"}
         assert extenders.calls[1].item.attempts == 1
         extenders.conclude("a")
-        await house.go()
-        assert house.cluster.node_of("web") == "a"
+        await harness.go()
+        assert harness.cluster.node_of("web") == "a"
 
 
 async def test_an_edited_policy_has_its_attempts_made_anew_by_the_new_generation() -> None:
-    async with asking("a") as (house, extenders):
-        house.write(make_policy(generation=2, extenders=EXTENDERS, annotatePods=True))
-        await house.go()
+    async with asking("a") as (harness, extenders):
+        harness.write(make_policy(generation=2, extenders=EXTENDERS, annotatePods=True))
+        await harness.go()
         extenders.conclude("a")
-        await house.go()
-        assert house.cluster.attempts == []
+        await harness.go()
+        assert harness.cluster.attempts == []
         assert [call.active.policy.generation for call in extenders.calls] == [1, 2]
         extenders.conclude("a")
-        await house.go()
-        assert house.cluster.annotations_of("web")["berth.dev/policy-generation"] == "2"
+        await harness.go()
+        assert harness.cluster.annotations_of("web")["berth.dev/policy-generation"] == "2"
 
 
 async def test_a_policy_deleted_meanwhile_decides_nothing() -> None:
-    async with asking("a") as (house, extenders):
-        house.cluster.delete("SchedulingPolicy", "batch")
-        await house.go()
+    async with asking("a") as (harness, extenders):
+        harness.cluster.delete("SchedulingPolicy", "batch")
+        await harness.go()
         extenders.conclude()
-        await house.go()
-        assert house.cluster.node_of("web") == "a"  # by the built-in policy, which asks nobody
+        await harness.go()
+        assert harness.cluster.node_of("web") == "a"  # by the built-in policy, which asks nobody
 
 
 async def test_a_namespace_relabelled_meanwhile_gives_the_pod_to_its_new_policy() -> None:
-    async with asking("a") as (house, extenders):
-        house.write(make_policy("team", namespaceSelector={"matchLabels": {"team": "a"}}))
-        await house.go()
-        house.write(make_object("Namespace", "default", metadata={"labels": {"team": "a"}}))
+    async with asking("a") as (harness, extenders):
+        harness.write(make_policy("team", namespaceSelector={"matchLabels": {"team": "a"}}))
+        await harness.go()
+        harness.write(make_object("Namespace", "default", metadata={"labels": {"team": "a"}}))
         extenders.conclude()
-        await house.go()
-        assert house.cluster.node_of("web") == "a"
+        await harness.go()
+        assert harness.cluster.node_of("web") == "a"
 
 
 async def test_a_pod_that_left_and_came_back_is_decided_on_by_its_newest_attempt_alone() -> None:
-    async with asking("a", "b") as (house, extenders):
-        house.write(make_pod("web", scheduler="another"))
-        await house.go()
-        house.write(make_pod("web"))
-        await house.go()
+    async with asking("a", "b") as (harness, extenders):
+        harness.write(make_pod("web", scheduler="another"))
+        await harness.go()
+        harness.write(make_pod("web"))
+        await harness.go()
         assert len(extenders.calls) == 2
         extenders.conclude("a", call=0)
-        await house.go()
-        assert house.cluster.attempts == []
+        await harness.go()
+        assert harness.cluster.attempts == []
         extenders.conclude("b", call=1)
-        await house.go()
-        assert house.cluster.attempts == [("web", "b")]
+        await harness.go()
+        assert harness.cluster.attempts == [("web", "b")]
 
 
 async def test_nothing_is_decided_by_answers_that_come_while_closed() -> None:
-    async with asking("a") as (house, extenders):
-        house.scheduler.close()
+    async with asking("a") as (harness, extenders):
+        harness.scheduler.close()
         extenders.conclude("a")
-        await house.pass_time(5)
-        assert house.cluster.attempts == []
-        house.scheduler.open()
-        await house.go()
+        await harness.pass_time(5)
+        assert harness.cluster.attempts == []
+        harness.scheduler.open()
+        await harness.go()
         extenders.conclude("a")
-        await house.go()
-        assert house.cluster.node_of("web") == "a"
+        await harness.go()
+        assert harness.cluster.node_of("web") == "a"
 
 
 async def test_an_extender_that_breaks_the_scheduler_s_rules_costs_its_pod_a_backoff_only() -> None:
-    async with asking("a") as (house, extenders):
+    async with asking("a") as (harness, extenders):
         extenders.attempts.conclude(extenders.calls[0].item, extenders.calls[0].pod, extenders.calls[0].active, 7)  # type: ignore[arg-type]
-        await house.go()
-        assert house.queue.part_of(UID) is Part.BACKOFF
-        assert house.cluster.conditions[UID][0] == "SchedulerError"
-        assert house.scheduler.statistics()["faults"] == {"deciding on": 1}
+        await harness.go()
+        assert harness.queue.part_of(UID) is Part.BACKOFF
+        assert harness.cluster.conditions[UID][0] == "SchedulerError"
+        assert harness.scheduler.statistics()["faults"] == {"deciding on": 1}
 
 
 async def test_extenders_are_stopped_with_the_scheduler() -> None:
@@ -239,71 +239,71 @@ async def test_extenders_are_stopped_with_the_scheduler() -> None:
 
 
 async def test_an_extender_that_binds_is_asked_instead_of_the_api_server() -> None:
-    async with asking("a") as (house, extenders):
+    async with asking("a") as (harness, extenders):
 
         async def bind(pod: Pod, node_name: str) -> None:
-            assert house.cluster.settled == ["web"]  # nothing that was said before is written after the bind
-            house.cluster._carry_out(pod, node_name, {})
+            assert harness.cluster.settled == ["web"]  # nothing that was said before is written after the bind
+            harness.cluster._carry_out(pod, node_name, {})
 
         extenders.bind = bind
         extenders.conclude("a")
-        await house.go()
-        assert house.cluster.attempts == []
-        assert house.cluster.node_of("web") == "a"
-        assert house.notes("web") == ["Successfully assigned default/web to a"]
-        assert house.policies.usage.counts("batch", "uid-batch").placed == 1
+        await harness.go()
+        assert harness.cluster.attempts == []
+        assert harness.cluster.node_of("web") == "a"
+        assert harness.notes("web") == ["Successfully assigned default/web to a"]
+        assert harness.policies.usage.counts("batch", "uid-batch").placed == 1
 
 
 @pytest.mark.parametrize(
     "problem", [BindRefused(403, "not today"), OutcomeUnknown("not today"), RuntimeError("not today")], ids=repr
 )
 async def test_whatever_an_extender_says_that_does_not_bind_the_pod_is_read(problem: Exception) -> None:
-    async with asking("a") as (house, extenders):
+    async with asking("a") as (harness, extenders):
 
         async def bind(pod: Pod, node_name: str) -> None:
             raise problem
 
         extenders.bind = bind
         extenders.conclude("a")
-        await house.go()
-        assert house.cluster.reads == ["web"]
-        assert house.queue.part_of(UID) is Part.BACKOFF
-        assert "not today" in house.notes("web")[0]
-        assert house.policies.usage.counts("batch", "uid-batch").placed == 0
+        await harness.go()
+        assert harness.cluster.reads == ["web"]
+        assert harness.queue.part_of(UID) is Part.BACKOFF
+        assert "not today" in harness.notes("web")[0]
+        assert harness.policies.usage.counts("batch", "uid-batch").placed == 0
 
 
 async def test_an_extender_that_denies_a_bind_which_took_place_is_not_believed() -> None:
-    async with asking("a") as (house, extenders):
+    async with asking("a") as (harness, extenders):
 
         async def bind(pod: Pod, node_name: str) -> None:
-            house.cluster._carry_out(pod, node_name, {})
+            harness.cluster._carry_out(pod, node_name, {})
             raise OutcomeUnknown("connection reset")
 
         extenders.bind = bind
         extenders.conclude("a")
-        await house.go()
-        assert house.notes("web") == ["Successfully assigned default/web to a"]
-        assert house.scheduler.statistics()["binds"]["found_bound"] == 1
+        await harness.go()
+        assert harness.notes("web") == ["Successfully assigned default/web to a"]
+        assert harness.scheduler.statistics()["binds"]["found_bound"] == 1
 
 
 async def test_an_extender_that_claims_a_bind_which_never_took_place_is_found_out() -> None:
-    async with asking("a") as (house, extenders):
+    async with asking("a") as (harness, extenders):
 
         async def bind(pod: Pod, node_name: str) -> None:
             return None
 
         extenders.bind = bind
         extenders.conclude("a")
-        await house.pass_time(40)
+        await harness.pass_time(40)
         assert len(extenders.calls) == 2
         extenders.bind = None
         extenders.conclude("a")
-        await house.go()
-        assert house.cluster.node_of("web") == "a"
+        await harness.go()
+        assert harness.cluster.node_of("web") == "a"
 
 
 async def test_an_extender_that_hangs_while_it_binds_takes_no_place_from_other_binds() -> None:
-    async with asking("a", bind_limit=1) as (house, extenders):
+    async with asking("a", bind_limit=1) as (harness, extenders):
         released = asyncio.Event()
 
         async def bind(pod: Pod, node_name: str) -> None:
@@ -311,12 +311,12 @@ async def test_an_extender_that_hangs_while_it_binds_takes_no_place_from_other_b
 
         extenders.bind = bind
         extenders.conclude("a")
-        await house.go()
+        await harness.go()
         extenders.bind = None
-        house.write(make_policy("plain", schedulerName="plain"))
-        house.write(*(make_pod(f"p{number}", scheduler="plain") for number in range(5)))
-        await house.go()
-        assert all(house.cluster.node_of(f"p{number}") == "a" for number in range(5))
+        harness.write(make_policy("plain", schedulerName="plain"))
+        harness.write(*(make_pod(f"p{number}", scheduler="plain") for number in range(5)))
+        await harness.go()
+        assert all(harness.cluster.node_of(f"p{number}") == "a" for number in range(5))
         released.set()
 
 
@@ -326,14 +326,14 @@ async def test_an_extender_that_hangs_while_it_binds_takes_no_place_from_other_b
 async def test_a_pod_that_changes_before_the_first_question_is_sent_keeps_no_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with serving() as service, running_extended(places=1) as house:
-        start = house.extending.start
+    async with serving() as service, running_extended(places=1) as harness:
+        start = harness.extending.start
 
         def start_and_change(item: QueuedPod, pod: Pod, active: ActivePolicy) -> None:
             start(item, pod, active)
             if not pod.labels:
-                house.write(make_pod("web", labels={"app": "web"}))
+                harness.write(make_pod("web", labels={"app": "web"}))
 
-        monkeypatch.setattr(house.extending, "start", start_and_change)
-        house.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
-        assert await house.until_bound("web") == "a"
+        monkeypatch.setattr(harness.extending, "start", start_and_change)
+        harness.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
+        assert await harness.until_bound("web") == "a"

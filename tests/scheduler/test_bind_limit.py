@@ -20,7 +20,7 @@ from berth.scheduler.ports import Attempts, Declined
 from berth.scheduler.queue.queue import Part
 from engine.storage import make_claim, pod_with
 from policy.builders import make_policy
-from scheduler.house import House, running
+from scheduler.harness import Harness, running
 from scheduler.memory_cluster import Hang, Refusal
 from scheduler.staged_plugins import Script, installed
 from scheduler.test_attempts import EXTENDERS, Patient
@@ -39,19 +39,19 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
 
 
 @asynccontextmanager
-async def asked_about(count: int = PODS, limit: int = LIMIT) -> AsyncIterator[tuple[House, Patient]]:
-    """A house, and as many pods about which extenders are being asked."""
+async def asked_about(count: int = PODS, limit: int = LIMIT) -> AsyncIterator[tuple[Harness, Patient]]:
+    """A harness, and as many pods about which extenders are being asked."""
     made: list[Patient] = []
 
     def make(attempts: Attempts) -> Patient:
         made.append(Patient(attempts))
         return made[0]
 
-    async with running(extenders=make, bind_limit=limit) as house:
-        house.write(make_node("a", cpu="1000", pods=1000), make_policy(extenders=EXTENDERS))
-        house.write(*(make_pod(f"p{number}", cpu="1") for number in range(count)))
-        await house.go()
-        yield house, made[0]
+    async with running(extenders=make, bind_limit=limit) as harness:
+        harness.write(make_node("a", cpu="1000", pods=1000), make_policy(extenders=EXTENDERS))
+        harness.write(*(make_pod(f"p{number}", cpu="1") for number in range(count)))
+        await harness.go()
+        yield harness, made[0]
 
 
 def answer_all(extenders: Patient) -> None:
@@ -59,66 +59,66 @@ def answer_all(extenders: Patient) -> None:
         extenders.conclude("a", call=number)
 
 
-def hang_all(house: House, count: int = PODS) -> list[Hang]:
+def hang_all(harness: Harness, count: int = PODS) -> list[Hang]:
     hangs = [Hang() for _ in range(count)]
-    house.cluster.faults.update({f"p{number}": hang for number, hang in enumerate(hangs)})
+    harness.cluster.faults.update({f"p{number}": hang for number, hang in enumerate(hangs)})
     return hangs
 
 
-def binds(house: House) -> tuple[int, int]:
+def binds(harness: Harness) -> tuple[int, int]:
     """How many run, and how many wait."""
-    found = house.scheduler.statistics()["binds"]
+    found = harness.scheduler.statistics()["binds"]
     return found["running"], found["waiting"]
 
 
-async def check(house: House, hangs: list[Hang], count: int = PODS) -> None:
+async def check(harness: Harness, hangs: list[Hang], count: int = PODS) -> None:
     """Of these pods, which all have their node, no more are bound at once than may be, and all in the end."""
-    await house.go()
-    assert len(house.cache.assumed()) == count
-    assert house.cluster.running_binds == LIMIT
-    assert binds(house)[1] == count - LIMIT
+    await harness.go()
+    assert len(harness.cache.assumed()) == count
+    assert harness.cluster.running_binds == LIMIT
+    assert binds(harness)[1] == count - LIMIT
     for hang in hangs:
         hang.released.set()
-    await house.go()
-    assert len(house.cluster.bound) == count
-    assert house.cluster.most_running_binds == LIMIT
-    assert binds(house) == (0, 0)
+    await harness.go()
+    assert len(harness.cluster.bound) == count
+    assert harness.cluster.most_running_binds == LIMIT
+    assert binds(harness) == (0, 0)
 
 
 async def test_pods_that_extenders_were_asked_about_are_bound_a_few_at_a_time() -> None:
-    async with asked_about() as (house, extenders):
-        hangs = hang_all(house)
+    async with asked_about() as (harness, extenders):
+        hangs = hang_all(harness)
         answer_all(extenders)
-        await check(house, hangs)
+        await check(harness, hangs)
 
 
 async def test_pods_that_are_permitted_at_once_and_that_no_plugin_binds_go_a_few_at_a_time(script: Script) -> None:
-    async with running(bind_limit=LIMIT) as house:
+    async with running(bind_limit=LIMIT) as harness:
         script.says("one", "permit", Permit.wait(60))
-        hangs = hang_all(house)
-        house.write(acting("one"), make_node("a", cpu="1000"), *(make_pod(f"p{n}", cpu="1") for n in range(PODS)))
-        await house.go()
+        hangs = hang_all(harness)
+        harness.write(acting("one"), make_node("a", cpu="1000"), *(make_pod(f"p{n}", cpu="1") for n in range(PODS)))
+        await harness.go()
         waiting = script.made["one"][-1].waiting
         for pod in waiting.pods():
             assert waiting.allow(pod.pod.uid)
-        await check(house, hangs)
+        await check(harness, hangs)
 
 
 async def test_pods_whose_volumes_are_all_there_at_once_are_bound_a_few_at_a_time() -> None:
-    async with running(bind_limit=LIMIT) as house:
-        hangs = hang_all(house)
-        house.write(HERE, MADE, *(make_claim(f"c{n}") for n in range(PODS)))
-        house.write(*(pod_with(f"c{n}", name=f"p{n}") for n in range(PODS)))
-        await house.go()
+    async with running(bind_limit=LIMIT) as harness:
+        hangs = hang_all(harness)
+        harness.write(HERE, MADE, *(make_claim(f"c{n}") for n in range(PODS)))
+        harness.write(*(pod_with(f"c{n}", name=f"p{n}") for n in range(PODS)))
+        await harness.go()
         for number in range(PODS):
-            provision(house, f"c{number}", "z1")
-        await check(house, hangs)
+            provision(harness, f"c{number}", "z1")
+        await check(harness, hangs)
 
 
 async def test_an_extender_is_asked_for_so_many_binds_at_once() -> None:
     count, running_now, most = OTHERS_LIMIT + 20, 0, 0
     released = asyncio.Event()
-    async with asked_about(count) as (house, extenders):
+    async with asked_about(count) as (harness, extenders):
 
         async def bind(pod: Pod, node_name: str) -> None:
             nonlocal running_now, most
@@ -126,126 +126,126 @@ async def test_an_extender_is_asked_for_so_many_binds_at_once() -> None:
             most = max(most, running_now)
             await released.wait()
             running_now -= 1
-            house.cluster._carry_out(pod, node_name, {})
+            harness.cluster._carry_out(pod, node_name, {})
 
         extenders.bind = bind
         answer_all(extenders)
-        await house.go()
-        assert (running_now, binds(house)) == (OTHERS_LIMIT, (OTHERS_LIMIT, 20))
+        await harness.go()
+        assert (running_now, binds(harness)) == (OTHERS_LIMIT, (OTHERS_LIMIT, 20))
         released.set()
-        await house.go()
-        assert (len(house.cluster.bound), most) == (count, OTHERS_LIMIT)
+        await harness.go()
+        assert (len(harness.cluster.bound), most) == (count, OTHERS_LIMIT)
 
 
 async def test_pods_that_an_extender_declines_to_bind_take_a_place_at_the_api_server() -> None:
-    async with asked_about() as (house, extenders):
+    async with asked_about() as (harness, extenders):
 
         async def bind(pod: Pod, node_name: str) -> None:
             raise Declined("no time")
 
         extenders.bind = bind
-        hangs = hang_all(house)
+        hangs = hang_all(harness)
         answer_all(extenders)
-        await house.go()
-        assert house.cluster.running_binds == LIMIT
+        await harness.go()
+        assert harness.cluster.running_binds == LIMIT
         for hang in hangs:
             hang.released.set()
-        await house.go()
-        assert (len(house.cluster.bound), house.cluster.most_running_binds) == (PODS, LIMIT)
+        await harness.go()
+        assert (len(harness.cluster.bound), harness.cluster.most_running_binds) == (PODS, LIMIT)
 
 
 async def test_a_bind_that_is_refused_after_an_extender_has_failed_is_looked_up() -> None:
-    async with asked_about(1) as (house, extenders):
+    async with asked_about(1) as (harness, extenders):
 
         async def bind(pod: Pod, node_name: str) -> None:
-            house.cluster._carry_out(pod, node_name, {})
+            harness.cluster._carry_out(pod, node_name, {})
             raise Declined("the answer was lost")
 
         extenders.bind = bind
-        house.cluster.faults["p0"] = Refusal(403, "no")
+        harness.cluster.faults["p0"] = Refusal(403, "no")
         answer_all(extenders)
-        await house.go()
-        assert house.cluster.reads == ["p0"]
-        assert house.scheduler.statistics()["binds"]["found_bound"] == 1
+        await harness.go()
+        assert harness.cluster.reads == ["p0"]
+        assert harness.scheduler.statistics()["binds"]["found_bound"] == 1
 
 
 # --- those that wait for a place --------------------------------------------------------------------------------------
 
 
 async def test_a_stop_lets_go_of_pods_that_wait_for_a_place_at_once() -> None:
-    async with asked_about() as (house, extenders):
-        hangs = hang_all(house)
+    async with asked_about() as (harness, extenders):
+        hangs = hang_all(harness)
         answer_all(extenders)
-        await house.go()
-        stopping = asyncio.ensure_future(house.scheduler.stop())
-        await house.go()
-        assert len(house.cache.assumed()) == LIMIT
+        await harness.go()
+        stopping = asyncio.ensure_future(harness.scheduler.stop())
+        await harness.go()
+        assert len(harness.cache.assumed()) == LIMIT
         for hang in hangs:
             hang.released.set()
-        await house.go()
+        await harness.go()
         assert stopping.done()
-        assert (len(house.cluster.bound), len(house.cluster.attempts)) == (LIMIT, LIMIT)
+        assert (len(harness.cluster.bound), len(harness.cluster.attempts)) == (LIMIT, LIMIT)
 
 
 async def test_a_standby_lets_go_of_pods_that_wait_for_a_place_and_another_lead_begins_anew_with_them() -> None:
-    async with asked_about() as (house, extenders):
-        hangs = hang_all(house)
+    async with asked_about() as (harness, extenders):
+        hangs = hang_all(harness)
         answer_all(extenders)
-        await house.go()
-        house.scheduler.stand_by()
-        assert len(house.cache.assumed()) == LIMIT
+        await harness.go()
+        harness.scheduler.stand_by()
+        assert len(harness.cache.assumed()) == LIMIT
         for hang in hangs:
             hang.released.set()
-        await house.go()
-        assert (len(house.cluster.attempts), binds(house)) == (LIMIT, (0, 0))
+        await harness.go()
+        assert (len(harness.cluster.attempts), binds(harness)) == (LIMIT, (0, 0))
         extenders.calls.clear()
-        house.scheduler.take_over()
-        await house.pass_time(3)
+        harness.scheduler.take_over()
+        await harness.pass_time(3)
         answer_all(extenders)
-        await house.go()
-        assert len(house.cluster.bound) == PODS
+        await harness.go()
+        assert len(harness.cluster.bound) == PODS
 
 
-@pytest.mark.parametrize("end", [lambda house: house.cluster.finish("p19"), lambda house: delete_node(house)])
-async def test_a_pod_that_does_not_get_its_node_while_it_waits_takes_no_place(end: Callable[[House], Any]) -> None:
-    async with asked_about() as (house, extenders):
-        hangs = hang_all(house)
+@pytest.mark.parametrize("end", [lambda harness: harness.cluster.finish("p19"), lambda harness: delete_node(harness)])
+async def test_a_pod_that_does_not_get_its_node_while_it_waits_takes_no_place(end: Callable[[Harness], Any]) -> None:
+    async with asked_about() as (harness, extenders):
+        hangs = hang_all(harness)
         answer_all(extenders)
-        await house.go()
-        end(house)
-        await house.go()
+        await harness.go()
+        end(harness)
+        await harness.go()
         for hang in hangs:
             hang.released.set()
-        await house.go()
-        assert binds(house) == (0, 0)
-        assert not house.cache.assumed()
-        assert ("p19", "a") not in house.cluster.attempts
-        house.write(make_node("a", cpu="1000", uid="second"), make_policy("plain", schedulerName="plain"))
-        house.write(*(make_pod(f"late{number}", scheduler="plain", cpu="1") for number in range(LIMIT + 1)))
-        await house.pass_time(2)
-        assert all(house.cluster.node_of(f"late{number}") == "a" for number in range(LIMIT + 1))
+        await harness.go()
+        assert binds(harness) == (0, 0)
+        assert not harness.cache.assumed()
+        assert ("p19", "a") not in harness.cluster.attempts
+        harness.write(make_node("a", cpu="1000", uid="second"), make_policy("plain", schedulerName="plain"))
+        harness.write(*(make_pod(f"late{number}", scheduler="plain", cpu="1") for number in range(LIMIT + 1)))
+        await harness.pass_time(2)
+        assert all(harness.cluster.node_of(f"late{number}") == "a" for number in range(LIMIT + 1))
 
 
-def delete_node(house: House) -> None:
-    house.cluster.delete("Node", "a")
+def delete_node(harness: Harness) -> None:
+    harness.cluster.delete("Node", "a")
 
 
 async def test_a_pod_that_waits_for_a_place_gives_its_room_up_to_a_preemptor_without_being_deleted() -> None:
-    async with asked_about(0, limit=1) as (house, extenders):
-        hang_all(house, 1)
-        house.write(make_pod("p0", cpu="1", priority=99), make_pod("p1", cpu="1"))
-        await house.go()
-        house.cluster.change("Node", "a", lambda body: body["status"]["allocatable"].update(cpu="2"))
-        house.tell()
+    async with asked_about(0, limit=1) as (harness, extenders):
+        hang_all(harness, 1)
+        harness.write(make_pod("p0", cpu="1", priority=99), make_pod("p1", cpu="1"))
+        await harness.go()
+        harness.cluster.change("Node", "a", lambda body: body["status"]["allocatable"].update(cpu="2"))
+        harness.tell()
         answer_all(extenders)
-        await house.go()
-        assert binds(house) == (1, 1)
-        house.write(make_policy("plain", schedulerName="plain"))
-        house.write(make_pod("top", scheduler="plain", cpu="1", priority=9))
-        house.scheduler._cycle.attempt(await house.queue.pop())  # the loop itself waits for a place
-        await house.go()
-        assert house.cluster.evictions == []
-        assert house.queue.part_of("pod-default-p1") is Part.BACKOFF
+        await harness.go()
+        assert binds(harness) == (1, 1)
+        harness.write(make_policy("plain", schedulerName="plain"))
+        harness.write(make_pod("top", scheduler="plain", cpu="1", priority=9))
+        harness.scheduler._cycle.attempt(await harness.queue.pop())  # the loop itself waits for a place
+        await harness.go()
+        assert harness.cluster.evictions == []
+        assert harness.queue.part_of("pod-default-p1") is Part.BACKOFF
 
 
 # --- places -----------------------------------------------------------------------------------------------------------

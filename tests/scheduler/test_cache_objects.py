@@ -9,7 +9,7 @@ import pytest
 from berth.engine.events import Event
 from berth.model import KINDS, parse_node
 from berth.scheduler.cache.changes import EVENT_OF_KIND
-from scheduler.telling import TellingCache as Cache
+from scheduler.event_cache import EventCache as Cache
 from support.builders import make_node, make_pod
 
 Body = dict[str, Any]

@@ -11,7 +11,7 @@ from berth.model import Pod, parse_pod
 from berth.policy.policy_store import PolicyStore
 from berth.scheduler import Random
 from berth.scheduler.cache.changes import takes_the_same_room
-from scheduler.telling import TellingCache as Cache
+from scheduler.event_cache import EventCache as Cache
 from scheduler.virtual_clock import START
 from support.builders import make_node, make_pod
 

@@ -5,72 +5,75 @@ import asyncio
 import pytest
 
 from berth.scheduler.dump import LINE, LINES_AT_ONCE, cache_lines, queue_lines, write
-from scheduler.house import House
+from scheduler.harness import Harness
 from scheduler.virtual_clock import VirtualClock
 from support.builders import make_node, make_pod
 
 
-def lines_of(house: House) -> list[str]:
-    return [*cache_lines(house.cache), *queue_lines(house.queue, house.cache, house.policies.serves, house.clock.now)]
+def lines_of(harness: Harness) -> list[str]:
+    return [
+        *cache_lines(harness.cache),
+        *queue_lines(harness.queue, harness.cache, harness.policies.serves, harness.clock.now),
+    ]
 
 
 @pytest.fixture
-async def house() -> House:
-    house = House()
-    house.queue.open()
-    return house
+async def harness() -> Harness:
+    harness = Harness()
+    harness.queue.open()
+    return harness
 
 
-async def test_a_node_is_dumped_with_what_it_has_what_is_taken_and_by_whom(house: House) -> None:
+async def test_a_node_is_dumped_with_what_it_has_what_is_taken_and_by_whom(harness: Harness) -> None:
     node = make_node(
         "a", unschedulable=True, taints=[("dedicated", "x", "NoSchedule")], extended={"example.com/gpu": 2}
     )
-    house.scheduler.observe("Node", node)
-    house.scheduler.observe("Pod", make_pod("web", node="a", cpu="1", memory="1536Mi"))
-    assert list(cache_lines(house.cache)) == [
+    harness.scheduler.observe("Node", node)
+    harness.scheduler.observe("Pod", make_pod("web", node="a", cpu="1", memory="1536Mi"))
+    assert list(cache_lines(harness.cache)) == [
         "Node a: cpu 1000m of 4000m, memory 1536Mi of 16Gi, pods 1 of 110, example.com/gpu 0 of 2, cordoned, "
         "taint dedicated=x:NoSchedule",
         "Node a runs: default/web [pod-default-web]",
     ]
 
 
-async def test_pods_on_a_node_that_is_not_known_are_dumped_too(house: House) -> None:
-    house.scheduler.observe("Pod", make_pod("web", node="gone"))
-    assert list(cache_lines(house.cache)) == [
+async def test_pods_on_a_node_that_is_not_known_are_dumped_too(harness: Harness) -> None:
+    harness.scheduler.observe("Pod", make_pod("web", node="gone"))
+    assert list(cache_lines(harness.cache)) == [
         "Node gone: is not known, 1 pods are bound to it",
         "Node gone runs: default/web [pod-default-web]",
     ]
 
 
-async def test_assumed_and_nominated_pods_are_dumped_with_what_they_wait_for(house: House) -> None:
-    house.scheduler.observe("Pod", make_pod("one", scheduler="other"))
-    house.scheduler.observe("Pod", make_pod("two", scheduler="other", nominated="b"))
-    house.cache.assume(house.cache.pending["pod-default-one"], "a")
-    assert lines_of(house)[:4] == [
+async def test_assumed_and_nominated_pods_are_dumped_with_what_they_wait_for(harness: Harness) -> None:
+    harness.scheduler.observe("Pod", make_pod("one", scheduler="other"))
+    harness.scheduler.observe("Pod", make_pod("two", scheduler="other", nominated="b"))
+    harness.cache.assume(harness.cache.pending["pod-default-one"], "a")
+    assert lines_of(harness)[:4] == [
         "Node a: is not known, 1 pods are bound to it",
         "Node a runs: default/one [pod-default-one] (assumed)",
         "Assumed: default/one [pod-default-one] on a, not acknowledged by the API server yet",
         "Nominated: default/two [pod-default-two] to b",
     ]
-    house.cache.confirm("pod-default-one")
-    assert lines_of(house)[2].endswith("acknowledged by the API server, not shown by the watch yet")
+    harness.cache.confirm("pod-default-one")
+    assert lines_of(harness)[2].endswith("acknowledged by the API server, not shown by the watch yet")
 
 
-async def test_an_object_that_makes_no_sense_is_named(house: House) -> None:
-    house.scheduler.observe("Node", make_node("a", cpu="lots"))
-    assert "Left out, as it makes no sense: Node a" in lines_of(house)
+async def test_an_object_that_makes_no_sense_is_named(harness: Harness) -> None:
+    harness.scheduler.observe("Node", make_node("a", cpu="lots"))
+    assert "Left out, as it makes no sense: Node a" in lines_of(harness)
 
 
-async def test_every_pod_of_the_queue_says_why_it_waits(house: House) -> None:
+async def test_every_pod_of_the_queue_says_why_it_waits(harness: Harness) -> None:
     for name, gates in (("tried", ()), ("parked", ()), ("failed", ()), ("gated", ("wait", "longer")), ("held", ())):
-        house.scheduler.observe("Pod", make_pod(name, gates=gates))
-    taken = {item.pod.name: item for item in [await house.queue.pop() for _ in range(4)]}
-    house.queue.park(taken["parked"], frozenset())
-    house.queue.fail(taken["failed"])
-    house.queue.hold(taken["held"])
-    house.scheduler.observe("Pod", make_pod("active", priority=7))
-    await house.clock.advance(0.25)
-    said = {line.split(" [")[0]: line.split(": ")[-1] for line in lines_of(house)[1:]}
+        harness.scheduler.observe("Pod", make_pod(name, gates=gates))
+    taken = {item.pod.name: item for item in [await harness.queue.pop() for _ in range(4)]}
+    harness.queue.park(taken["parked"], frozenset())
+    harness.queue.fail(taken["failed"])
+    harness.queue.hold(taken["held"])
+    harness.scheduler.observe("Pod", make_pod("active", priority=7))
+    await harness.clock.advance(0.25)
+    said = {line.split(" [")[0]: line.split(": ")[-1] for line in lines_of(harness)[1:]}
     assert said == {
         "In flight: default/tried": "it is being tried",
         "Unschedulable: default/parked": "no node fits, tried again in 300 s or after nothing else",
@@ -80,36 +83,36 @@ async def test_every_pod_of_the_queue_says_why_it_waits(house: House) -> None:
         "Active: default/active": "it waits for its turn",
     }
     assert any(
-        "default/active [pod-default-active] of berth, priority 7, attempts 0" in line for line in lines_of(house)
+        "default/active [pod-default-active] of berth, priority 7, attempts 0" in line for line in lines_of(harness)
     )
 
 
-async def test_a_pod_that_the_queue_has_lost_is_named(house: House) -> None:
-    house.scheduler.observe("Pod", make_pod("web"))
-    house.scheduler.observe("Pod", make_pod("foreign", scheduler="other"))
-    house.scheduler.observe("Pod", make_pod("leaving", deleting=True))
-    house.queue.remove("pod-default-web")
-    assert lines_of(house)[-1] == "Pods that wait for us and are nowhere in the queue: default/web [pod-default-web]"
+async def test_a_pod_that_the_queue_has_lost_is_named(harness: Harness) -> None:
+    harness.scheduler.observe("Pod", make_pod("web"))
+    harness.scheduler.observe("Pod", make_pod("foreign", scheduler="other"))
+    harness.scheduler.observe("Pod", make_pod("leaving", deleting=True))
+    harness.queue.remove("pod-default-web")
+    assert lines_of(harness)[-1] == "Pods that wait for us and are nowhere in the queue: default/web [pod-default-web]"
 
 
-async def test_no_line_is_long_and_nothing_is_left_out(house: House) -> None:
-    house.scheduler.observe("Node", make_node("a", pods=1000))
+async def test_no_line_is_long_and_nothing_is_left_out(harness: Harness) -> None:
+    harness.scheduler.observe("Node", make_node("a", pods=1000))
     for number in range(300):
-        house.scheduler.observe("Pod", make_pod(f"web-{number}", node="a"))
-    lines = lines_of(house)
+        harness.scheduler.observe("Pod", make_pod(f"web-{number}", node="a"))
+    lines = lines_of(harness)
     assert max(map(len, lines)) <= LINE + 10
     assert sum(line.count("default/web-") for line in lines) == 300
 
 
-async def test_nothing_of_a_pod_is_told_but_names_and_states(house: House) -> None:
+async def test_nothing_of_a_pod_is_told_but_names_and_states(harness: Harness) -> None:
     secret = {"name": "main", "image": "i", "env": [{"name": "TOKEN", "value": "hush"}], "command": ["hush"]}
     pod = make_pod("web", labels={"app": "hush"}, containers=[secret])
     pod["metadata"]["annotations"] = {"note": "hush"}
-    house.scheduler.observe("Pod", pod)
-    house.scheduler.observe(
+    harness.scheduler.observe("Pod", pod)
+    harness.scheduler.observe(
         "Pod", pod | {"spec": pod["spec"] | {"nodeName": "a"}, "metadata": pod["metadata"] | {"uid": "u"}}
     )
-    assert "hush" not in "\n".join(lines_of(house))
+    assert "hush" not in "\n".join(lines_of(harness))
 
 
 async def test_others_have_their_turn_between_the_lines(caplog: pytest.LogCaptureFixture) -> None:
@@ -128,16 +131,16 @@ async def test_others_have_their_turn_between_the_lines(caplog: pytest.LogCaptur
     assert len(set(turns)) >= 3
 
 
-async def test_what_goes_while_it_is_dumped_is_left_out(house: House) -> None:
+async def test_what_goes_while_it_is_dumped_is_left_out(harness: Harness) -> None:
     for name in ("a", "b"):
-        house.scheduler.observe("Node", make_node(name))
-        house.scheduler.observe("Pod", make_pod(name, gates=["wait"]))
-    lines = cache_lines(house.cache)
+        harness.scheduler.observe("Node", make_node(name))
+        harness.scheduler.observe("Pod", make_pod(name, gates=["wait"]))
+    lines = cache_lines(harness.cache)
     assert next(lines).startswith("Node a:")
-    house.scheduler.remove("Node", make_node("b"))
+    harness.scheduler.remove("Node", make_node("b"))
     assert list(lines) == []
-    waiting = queue_lines(house.queue, house.cache, house.policies.serves, house.clock.now)
+    waiting = queue_lines(harness.queue, harness.cache, harness.policies.serves, harness.clock.now)
     assert next(waiting).startswith("Queue:")
     assert next(waiting).startswith("Gated: default/a")
-    house.scheduler.remove("Pod", make_pod("b"))
+    harness.scheduler.remove("Pod", make_pod("b"))
     assert list(waiting) == []

@@ -9,7 +9,7 @@ import pytest
 
 from berth.scheduler.queue.queue import Part
 from engine.storage import make_claim, pod_with
-from scheduler.house import House, running
+from scheduler.harness import Harness, running
 from scheduler.memory_cluster import Fault, Hang, Refusal
 from scheduler.staged_plugins import Script, installed
 from scheduler.test_stages import acting
@@ -26,75 +26,75 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
         yield found
 
 
-def wait_for_volume(house: House) -> None:
-    house.write(HERE, MADE, make_claim("data"), pod_with("data", name="web"))
+def wait_for_volume(harness: Harness) -> None:
+    harness.write(HERE, MADE, make_claim("data"), pod_with("data", name="web"))
 
 
-def drop_selection(house: House) -> None:
+def drop_selection(harness: Harness) -> None:
     """What a provisioner does that cannot make the volume there."""
     edit = "PersistentVolumeClaim", "default/data"
-    house.cluster.change(*edit, lambda body: body["metadata"]["annotations"].pop(SELECTED))
+    harness.cluster.change(*edit, lambda body: body["metadata"]["annotations"].pop(SELECTED))
 
 
 # --- who is nominated -------------------------------------------------------------------------------------------------
 
 
 async def test_a_pod_that_waits_for_a_permit_is_nominated_to_its_node_until_it_is_bound(script: Script) -> None:
-    async with running() as house:
-        await wait_for(house, script, "one")
-        assert house.cluster.nominations == [("web", "a")]
-        assert house.cluster.nominated("web") == "a"
-        assert not house.cache.state.nominated  # it is assumed there, and counts once
-        assert UID in house.cache.assumed()
+    async with running() as harness:
+        await wait_for(harness, script, "one")
+        assert harness.cluster.nominations == [("web", "a")]
+        assert harness.cluster.nominated("web") == "a"
+        assert not harness.cache.state.nominated  # it is assumed there, and counts once
+        assert UID in harness.cache.assumed()
         plugin(script, "one").waiting.allow(UID)
-        await house.go()
-        assert (house.cluster.node_of("web"), house.cluster.nominated("web")) == ("a", "")
-        assert len(house.cluster.nominations) == 1
+        await harness.go()
+        assert (harness.cluster.node_of("web"), harness.cluster.nominated("web")) == ("a", "")
+        assert len(harness.cluster.nominations) == 1
 
 
 async def test_a_pod_whose_volume_is_made_first_is_nominated_to_its_node() -> None:
-    async with running() as house:
-        wait_for_volume(house)
-        await house.go()
-        assert house.cluster.nominations == [("web", "here")]
-        provision(house, "data", "z1")
-        await house.go()
-        assert (house.cluster.node_of("web"), house.cluster.nominated("web")) == ("here", "")
+    async with running() as harness:
+        wait_for_volume(harness)
+        await harness.go()
+        assert harness.cluster.nominations == [("web", "here")]
+        provision(harness, "data", "z1")
+        await harness.go()
+        assert (harness.cluster.node_of("web"), harness.cluster.nominated("web")) == ("here", "")
 
 
 async def test_a_pod_for_which_plugins_prepare_something_is_nominated_to_its_node(script: Script) -> None:
-    async with running() as house:
-        house.write(acting("one"), make_node("a"), make_pod("web"))
-        await house.go()
-        assert house.cluster.nominations == [("web", "a")]
-        assert house.cluster.node_of("web") == "a"
+    async with running() as harness:
+        harness.write(acting("one"), make_node("a"), make_pod("web"))
+        await harness.go()
+        assert harness.cluster.nominations == [("web", "a")]
+        assert harness.cluster.node_of("web") == "a"
 
 
 async def test_a_pod_that_is_bound_at_once_or_waits_for_other_binds_only_costs_no_request() -> None:
-    async with running(bind_limit=1) as house:
-        house.cluster.faults["first"] = hang = Hang()
-        house.write(make_node("a"), make_pod("first"), make_pod("web"))
-        await house.go()
+    async with running(bind_limit=1) as harness:
+        harness.cluster.faults["first"] = hang = Hang()
+        harness.write(make_node("a"), make_pod("first"), make_pod("web"))
+        await harness.go()
         hang.released.set()
-        await house.go()
-        assert house.cluster.node_of("web") == "a"
-        assert house.cluster.nominations == []
+        await harness.go()
+        assert harness.cluster.node_of("web") == "a"
+        assert harness.cluster.nominations == []
 
 
 async def test_a_pod_that_is_nominated_to_its_node_already_is_not_written_again() -> None:
-    async with running() as house:
-        house.write(HERE, MADE, make_claim("data"), pod_with("data", name="web", nominated="here"))
-        await house.go()
-        assert UID in house.cache.assumed()
-        assert house.cluster.nominations == []
+    async with running() as harness:
+        harness.write(HERE, MADE, make_claim("data"), pod_with("data", name="web", nominated="here"))
+        await harness.go()
+        assert UID in harness.cache.assumed()
+        assert harness.cluster.nominations == []
 
 
 async def test_nobody_is_nominated_who_has_his_node_where_it_is_switched_off() -> None:
-    async with running(expectation=False) as house:
-        wait_for_volume(house)
-        await house.go()
-        assert UID in house.cache.assumed()
-        assert house.cluster.nominations == []
+    async with running(expectation=False) as harness:
+        wait_for_volume(harness)
+        await harness.go()
+        assert UID in harness.cache.assumed()
+        assert harness.cluster.nominations == []
 
 
 # --- a pod that does not get its node ---------------------------------------------------------------------------------
@@ -104,75 +104,75 @@ async def test_nobody_is_nominated_who_has_his_node_where_it_is_switched_off() -
 async def test_a_pod_that_is_rejected_while_it_waits_is_nominated_no_more_and_waits_for_news(
     script: Script, is_shown: bool
 ) -> None:
-    async with running() as house:
-        await wait_for(house, script, "one")
+    async with running() as harness:
+        await wait_for(harness, script, "one")
         if not is_shown:  # our write is not shown yet when the pod is rejected
-            house = await anew(house, script)
+            harness = await anew(harness, script)
         plugin(script, "one").waiting.reject(UID, "not today")
-        await house.pass_time(30)
-        assert house.cluster.nominated("web") == ""
-        assert not house.cache.state.nominated
-        assert house.queue.part_of(UID) is Part.UNSCHEDULABLE
+        await harness.pass_time(30)
+        assert harness.cluster.nominated("web") == ""
+        assert not harness.cache.state.nominated
+        assert harness.queue.part_of(UID) is Part.UNSCHEDULABLE
         assert script.of("web").count("one permit") == (1 if is_shown else 2)
 
 
-async def anew(house: House, script: Script) -> House:
+async def anew(harness: Harness, script: Script) -> Harness:
     """The pod waits once more, and the watch has nothing said of it since."""
-    house.cluster.finish("web")
-    await house.go()
-    house.cluster.write("Pod", make_pod("web", cpu=1))
-    house.tell()
-    await house.clock.advance(0)
-    assert house.cluster.nominated("web") == "a"
-    assert house.cluster.feed
-    return house
+    harness.cluster.finish("web")
+    await harness.go()
+    harness.cluster.write("Pod", make_pod("web", cpu=1))
+    harness.tell()
+    await harness.clock.advance(0)
+    assert harness.cluster.nominated("web") == "a"
+    assert harness.cluster.feed
+    return harness
 
 
 async def test_a_pod_whose_volume_cannot_be_made_is_nominated_no_more() -> None:
-    async with running() as house:
-        wait_for_volume(house)
-        await house.go()
-        drop_selection(house)
-        house.tell()
-        await house.clock.advance(0)
-        assert house.cluster.nominations[:2] == [("web", "here"), ("web", "")]
+    async with running() as harness:
+        wait_for_volume(harness)
+        await harness.go()
+        drop_selection(harness)
+        harness.tell()
+        await harness.clock.advance(0)
+        assert harness.cluster.nominations[:2] == [("web", "here"), ("web", "")]
 
 
 @pytest.mark.parametrize("fault", [Refusal(403, "no"), Fault.CUT_BEFORE])
 async def test_a_pod_whose_bind_fails_is_nominated_no_more(fault: Fault | Refusal) -> None:
-    async with running() as house:
-        wait_for_volume(house)
-        await house.go()
-        house.cluster.faults["web"] = fault
-        provision(house, "data", "z1")
-        await house.go()
-        assert house.cluster.nominations == [("web", "here"), ("web", "")]
-        assert not house.cache.state.nominated
+    async with running() as harness:
+        wait_for_volume(harness)
+        await harness.go()
+        harness.cluster.faults["web"] = fault
+        provision(harness, "data", "z1")
+        await harness.go()
+        assert harness.cluster.nominations == [("web", "here"), ("web", "")]
+        assert not harness.cache.state.nominated
 
 
 async def test_a_preemptor_whose_bind_fails_is_nominated_no_more() -> None:
-    async with running() as house:
-        house.cluster.faults["high"] = Refusal(403, "no")
-        house.write(make_node("n", cpu="1"), make_pod("low", cpu="1", node="n", priority=1))
-        house.write(make_pod("high", cpu="1", priority=9))
-        await house.go()
-        house.cluster.finish("low")
-        await house.pass_time(1)
-        assert house.cluster.nominations == [("high", "n"), ("high", "")]
+    async with running() as harness:
+        harness.cluster.faults["high"] = Refusal(403, "no")
+        harness.write(make_node("n", cpu="1"), make_pod("low", cpu="1", node="n", priority=1))
+        harness.write(make_pod("high", cpu="1", priority=9))
+        await harness.go()
+        harness.cluster.finish("low")
+        await harness.pass_time(1)
+        assert harness.cluster.nominations == [("high", "n"), ("high", "")]
 
 
 # --- another replica --------------------------------------------------------------------------------------------------
 
 
 async def test_the_next_leader_goes_on_with_the_node_that_is_expected() -> None:
-    async with running() as house:
-        house.write(HERE, THERE, MADE, make_claim("data"), pod_with("data", name="web", cpu="1"))
-        await house.go()
-        node = house.cluster.nominated("web")
-        house.scheduler.stand_by()
-        assert list(house.cache.state.nominated) == [node]
-        house.write(make_pod("full", cpu="2", node=node))  # the other one is the better by now
-        house.scheduler.take_over()
-        await house.pass_time(2)
-        assert house.cache.assumed()[UID].node_name == node
-        assert house.cluster.nominations == [("web", node)]
+    async with running() as harness:
+        harness.write(HERE, THERE, MADE, make_claim("data"), pod_with("data", name="web", cpu="1"))
+        await harness.go()
+        node = harness.cluster.nominated("web")
+        harness.scheduler.stand_by()
+        assert list(harness.cache.state.nominated) == [node]
+        harness.write(make_pod("full", cpu="2", node=node))  # the other one is the better by now
+        harness.scheduler.take_over()
+        await harness.pass_time(2)
+        assert harness.cache.assumed()[UID].node_name == node
+        assert harness.cluster.nominations == [("web", node)]

@@ -13,7 +13,7 @@ from berth.engine.extender_result import ExtenderResult, Refusal, verdicts_of
 from berth.engine.verdict import Code
 from scheduler.extender_service import (
     Body,
-    ExtendedHouse,
+    ExtendedHarness,
     Service,
     extender_at,
     let_through,
@@ -24,7 +24,7 @@ from scheduler.extender_service import (
 )
 from support.builders import make_node, make_pod
 
-RECORDED = json.loads((Path(__file__).parents[1] / "edge" / "extender_requests.json").read_text())
+RECORDED = json.loads((Path(__file__).parents[1] / "cluster" / "extender_requests.json").read_text())
 
 
 def only(*names: str) -> Any:
@@ -38,41 +38,43 @@ def scores(**points: int) -> Any:
 # --- filter
 
 
-async def test_a_pod_goes_where_an_extender_lets_it(house: ExtendedHouse, service: Service) -> None:
+async def test_a_pod_goes_where_an_extender_lets_it(harness: ExtendedHarness, service: Service) -> None:
     service.on("filter", only("b"))
-    house.write(make_node("a"), make_node("b"), make_node("c"), policy_with(extender_at(service)), make_pod("web"))
-    assert await house.until_bound("web") == "b"
+    harness.write(make_node("a"), make_node("b"), make_node("c"), policy_with(extender_at(service)), make_pod("web"))
+    assert await harness.until_bound("web") == "b"
     (question,) = service.questions("filter")
     assert question["NodeNames"] == ["a", "b", "c"]
     assert question["Nodes"] is None
     assert question["Pod"]["metadata"]["name"] == "web"
 
 
-async def test_an_extender_that_keeps_no_nodes_gets_them_in_full(house: ExtendedHouse, service: Service) -> None:
+async def test_an_extender_that_keeps_no_nodes_gets_them_in_full(harness: ExtendedHarness, service: Service) -> None:
     service.on("filter", only("b"))
     extender = extender_at(service, nodeCacheCapable=False)
-    house.write(make_node("a"), make_node("b", labels={"disk": "fast"}), policy_with(extender), make_pod("web"))
-    assert await house.until_bound("web") == "b"
+    harness.write(make_node("a"), make_node("b", labels={"disk": "fast"}), policy_with(extender), make_pod("web"))
+    assert await harness.until_bound("web") == "b"
     (question,) = service.questions("filter")
     assert question["NodeNames"] is None
     assert question["Nodes"]["items"][1]["metadata"]["labels"] == {"disk": "fast"}
 
 
-async def test_only_nodes_that_fit_are_asked_about(house: ExtendedHouse, service: Service) -> None:
-    house.write(make_node("small", cpu="1"), make_node("large", cpu="8"), policy_with(extender_at(service)))
-    house.write(make_pod("web", cpu="4"))
-    assert await house.until_bound("web") == "large"
+async def test_only_nodes_that_fit_are_asked_about(harness: ExtendedHarness, service: Service) -> None:
+    harness.write(make_node("small", cpu="1"), make_node("large", cpu="8"), policy_with(extender_at(service)))
+    harness.write(make_pod("web", cpu="4"))
+    assert await harness.until_bound("web") == "large"
     assert [names_in(question) for question in service.questions("filter")] == [["large"]]
 
 
-async def test_nobody_is_asked_where_no_node_fits(house: ExtendedHouse, service: Service) -> None:
-    house.write(make_node("small", cpu="1"), policy_with(extender_at(service)), make_pod("web", cpu="4"))
+async def test_nobody_is_asked_where_no_node_fits(harness: ExtendedHarness, service: Service) -> None:
+    harness.write(make_node("small", cpu="1"), policy_with(extender_at(service)), make_pod("web", cpu="4"))
     message = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 Preemption is not"
-    assert await house.until_told("web") == ("Unschedulable", f"{message} helpful for scheduling.")
+    assert await harness.until_told("web") == ("Unschedulable", f"{message} helpful for scheduling.")
     assert service.asked == []
 
 
-async def test_the_reasons_of_extenders_are_counted_as_those_of_plugins(house: ExtendedHouse, service: Service) -> None:
+async def test_the_reasons_of_extenders_are_counted_as_those_of_plugins(
+    harness: ExtendedHarness, service: Service
+) -> None:
     service.on(
         "filter",
         lambda question: {
@@ -82,8 +84,8 @@ async def test_the_reasons_of_extenders_are_counted_as_those_of_plugins(house: E
         },
     )
     nodes = [make_node("a"), make_node("b"), make_node("c"), make_node("full", cpu="0")]
-    house.write(*nodes, policy_with(extender_at(service)), make_pod("web", cpu="1"))
-    assert await house.until_told("web") == (
+    harness.write(*nodes, policy_with(extender_at(service)), make_pod("web", cpu="1"))
+    assert await harness.until_told("web") == (
         "Unschedulable",
         "0/4 nodes are available: 1 Insufficient cpu, 1 wrong building, 2 no licence. "
         "preemption: 0/4 nodes are available: 2 No preemption victims found for incoming pod, "
@@ -91,70 +93,72 @@ async def test_the_reasons_of_extenders_are_counted_as_those_of_plugins(house: E
     )
 
 
-async def test_a_pod_that_extenders_refuse_is_woken_by_any_event(house: ExtendedHouse, service: Service) -> None:
+async def test_a_pod_that_extenders_refuse_is_woken_by_any_event(harness: ExtendedHarness, service: Service) -> None:
     service.on("filter", lambda question: {"NodeNames": [], "FailedNodes": {"a": "not today"}})
-    house.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
-    await house.until_told("web")
+    harness.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
+    await harness.until_told("web")
     service.on("filter", only("a"))
-    house.write(make_node("a", labels={"any": "change"}))
-    await house.clock.advance(2)
-    assert await house.until_bound("web") == "a"
+    harness.write(make_node("a", labels={"any": "change"}))
+    await harness.clock.advance(2)
+    assert await harness.until_bound("web") == "a"
 
 
-async def test_a_node_that_is_let_through_fits_whatever_is_said_of_it(house: ExtendedHouse, service: Service) -> None:
+async def test_a_node_that_is_let_through_fits_whatever_is_said_of_it(
+    harness: ExtendedHarness, service: Service
+) -> None:
     service.on("filter", lambda question: {"NodeNames": ["a"], "FailedNodes": {"a": "both"}})
-    house.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
-    assert await house.until_bound("web") == "a"
+    harness.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
+    assert await harness.until_bound("web") == "a"
 
 
-async def test_field_names_are_read_in_any_case(house: ExtendedHouse, service: Service) -> None:
+async def test_field_names_are_read_in_any_case(harness: ExtendedHarness, service: Service) -> None:
     service.on("filter", lambda question: {"nodenames": ["a"], "failednodes": {"b": "no"}})
-    house.write(make_node("a"), make_node("b"), policy_with(extender_at(service)), make_pod("web"))
-    assert await house.until_bound("web") == "a"
+    harness.write(make_node("a"), make_node("b"), policy_with(extender_at(service)), make_pod("web"))
+    assert await harness.until_bound("web") == "a"
 
 
-async def test_extenders_are_asked_in_a_row_about_what_is_left(house: ExtendedHouse, service: Service) -> None:
+async def test_extenders_are_asked_in_a_row_about_what_is_left(harness: ExtendedHarness, service: Service) -> None:
     async with serving() as second:
         service.on("filter", only("a", "b"))
         second.on("filter", only("b", "c"))
-        house.write(*map(make_node, "abc"), policy_with(extender_at(service), extender_at(second)), make_pod("web"))
-        assert await house.until_bound("web") == "b"
+        harness.write(*map(make_node, "abc"), policy_with(extender_at(service), extender_at(second)), make_pod("web"))
+        assert await harness.until_bound("web") == "b"
         assert [names_in(question) for question in second.questions("filter")] == [["a", "b"]]
 
 
-async def test_one_that_may_be_ignored_is_asked_last(house: ExtendedHouse, service: Service) -> None:
+async def test_one_that_may_be_ignored_is_asked_last(harness: ExtendedHarness, service: Service) -> None:
     async with serving() as second:
         second.on("filter", only("b"))
         extenders = extender_at(service, ignorable=True), extender_at(second)
-        house.write(*map(make_node, "abc"), policy_with(*extenders), make_pod("web"))
-        await house.until_bound("web")
+        harness.write(*map(make_node, "abc"), policy_with(*extenders), make_pod("web"))
+        await harness.until_bound("web")
         assert [names_in(question) for question in service.questions("filter")] == [["b"]]
 
 
-async def test_the_reasons_of_all_extenders_are_counted(house: ExtendedHouse, service: Service) -> None:
+async def test_the_reasons_of_all_extenders_are_counted(harness: ExtendedHarness, service: Service) -> None:
     async with serving() as second:
         service.on("filter", lambda question: {"NodeNames": ["b"], "FailedNodes": {"a": "no licence"}})
         second.on("filter", lambda question: {"NodeNames": [], "FailedNodes": {"a": "not asked", "b": "too old"}})
-        house.write(*map(make_node, "ab"), policy_with(extender_at(service), extender_at(second)), make_pod("web"))
+        harness.write(*map(make_node, "ab"), policy_with(extender_at(service), extender_at(second)), make_pod("web"))
         message = "0/2 nodes are available: 1 no licence, 1 too old. preemption: 0/2 nodes are available: 2 No"
         message += " preemption victims found for incoming pod."
-        assert await house.until_told("web") == ("Unschedulable", message)
+        assert await harness.until_told("web") == ("Unschedulable", message)
 
 
-async def test_nobody_is_asked_about_no_nodes(house: ExtendedHouse, service: Service) -> None:
+async def test_nobody_is_asked_about_no_nodes(harness: ExtendedHarness, service: Service) -> None:
     async with serving() as second:
         service.on("filter", only())
-        house.write(make_node("a"), policy_with(extender_at(service), extender_at(second)), make_pod("web"))
-        await house.until_told("web")
+        harness.write(make_node("a"), policy_with(extender_at(service), extender_at(second)), make_pod("web"))
+        await harness.until_told("web")
         assert second.asked == []
 
 
 async def test_removing_pods_helps_where_an_extender_says_so_and_nowhere_else(
-    house: ExtendedHouse, service: Service
+    harness: ExtendedHarness, service: Service
 ) -> None:
     """What it says nothing of is refused for good, as in kube-scheduler."""
-    house.write(*map(make_node, "abc"))
-    table = house.cache.state.table
+    harness.write(*map(make_node, "abc"))
+    table = harness.cache.state.table
     refused = {"a": Refusal(Code.UNSCHEDULABLE, "busy"), "b": Refusal(Code.UNRESOLVABLE, "wrong building")}
     said = verdicts_of(ExtenderResult(frozenset(), refused), table, table.rows, np.ones(3, dtype=np.bool_))
     assert [Code(code) for code in said.codes] == [Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.UNRESOLVABLE]
@@ -163,60 +167,62 @@ async def test_removing_pods_helps_where_an_extender_says_so_and_nowhere_else(
 # --- prioritize
 
 
-async def test_points_decide_with_their_weight(house: ExtendedHouse, service: Service) -> None:
+async def test_points_decide_with_their_weight(harness: ExtendedHarness, service: Service) -> None:
     async with serving() as second:
         service.on("prioritize", scores(a=10, nobody=10))
         second.on("prioritize", scores(b=4))
         light = extender_at(service, prioritizeVerb="prioritize")
         heavy = extender_at(second, prioritizeVerb="prioritize", weight=3)
-        house.write(*map(make_node, "abc"), policy_with(light, heavy), make_pod("web"))
-        assert await house.until_bound("web") == "b"
+        harness.write(*map(make_node, "abc"), policy_with(light, heavy), make_pod("web"))
+        assert await harness.until_bound("web") == "b"
 
 
-async def test_the_points_of_several_extenders_add_up(house: ExtendedHouse, service: Service) -> None:
+async def test_the_points_of_several_extenders_add_up(harness: ExtendedHarness, service: Service) -> None:
     async with serving() as second:
         service.on("prioritize", scores(a=10, b=8))
         second.on("prioritize", scores(b=8, c=10))
         extenders = [extender_at(each, prioritizeVerb="prioritize", weight=50) for each in (service, second)]
-        house.write(*map(make_node, "abc"), policy_with(*extenders), make_pod("web"))
-        assert await house.until_bound("web") == "b"
+        harness.write(*map(make_node, "abc"), policy_with(*extenders), make_pod("web"))
+        assert await harness.until_bound("web") == "b"
 
 
-async def test_a_tenth_of_a_point_counts_as_one_of_a_plugin(house: ExtendedHouse, service: Service) -> None:
+async def test_a_tenth_of_a_point_counts_as_one_of_a_plugin(harness: ExtendedHarness, service: Service) -> None:
     """A full score of an extender of weight 1 is worth what a full score of a plugin of weight 1 is."""
     service.on("prioritize", scores(small=10))
     extender = extender_at(service, prioritizeVerb="prioritize", weight=1)
     priorities = [{"name": "NodeResourcesFit", "weight": 1}]
-    house.write(make_node("small", cpu="2", memory="4Gi"), make_node("large", cpu="100", memory="400Gi"))
-    house.write(policy_with(extender, base="Empty", priorities=priorities), make_pod("web", cpu="1", memory="2Gi"))
-    assert await house.until_bound("web") == "small"  # 50 + 100 against 99
+    harness.write(make_node("small", cpu="2", memory="4Gi"), make_node("large", cpu="100", memory="400Gi"))
+    harness.write(policy_with(extender, base="Empty", priorities=priorities), make_pod("web", cpu="1", memory="2Gi"))
+    assert await harness.until_bound("web") == "small"  # 50 + 100 against 99
 
 
-async def test_a_single_node_is_not_prioritised(house: ExtendedHouse, service: Service) -> None:
+async def test_a_single_node_is_not_prioritised(harness: ExtendedHarness, service: Service) -> None:
     service.on("filter", only("a"))
     extender = extender_at(service, prioritizeVerb="prioritize")
-    house.write(*map(make_node, "ab"), policy_with(extender), make_pod("web"))
-    assert await house.until_bound("web") == "a"
+    harness.write(*map(make_node, "ab"), policy_with(extender), make_pod("web"))
+    assert await harness.until_bound("web") == "a"
     assert service.questions("prioritize") == []
 
 
 @pytest.mark.parametrize("answer", [{"a": 1}, [{"Host": "a", "Score": 1.5}], [{"Host": "a", "Score": 2**62}], "text"])
 async def test_an_extender_that_fails_to_prioritise_gives_no_points(
-    house: ExtendedHouse, service: Service, answer: Any
+    harness: ExtendedHarness, service: Service, answer: Any
 ) -> None:
     service.on("prioritize", lambda question: answer)
-    house.write(*map(make_node, "ab"), policy_with(extender_at(service, prioritizeVerb="prioritize")), make_pod("web"))
-    await house.until_bound("web")
-    assert list(house.failures("extended")) == [f"extender {service.url}"]
+    harness.write(
+        *map(make_node, "ab"), policy_with(extender_at(service, prioritizeVerb="prioritize")), make_pod("web")
+    )
+    await harness.until_bound("web")
+    assert list(harness.failures("extended")) == [f"extender {service.url}"]
 
 
 async def test_an_extender_without_a_filter_is_asked_to_prioritise_alone(
-    house: ExtendedHouse, service: Service
+    harness: ExtendedHarness, service: Service
 ) -> None:
     service.on("prioritize", scores(b=10))
     extender = {"urlPrefix": f"{service.url}/", "prioritizeVerb": "prioritize", "weight": 100, "nodeCacheCapable": True}
-    house.write(*map(make_node, "ab"), policy_with(extender), make_pod("web"))
-    assert await house.until_bound("web") == "b"
+    harness.write(*map(make_node, "ab"), policy_with(extender), make_pod("web"))
+    assert await harness.until_bound("web") == "b"
     assert {asked.verb for asked in service.asked} == {"prioritize"}
 
 
@@ -227,36 +233,40 @@ def managing(service: Service, *names: str) -> Body:
     return extender_at(service, managedResources=[{"name": name} for name in names])
 
 
-async def test_an_extender_is_asked_about_pods_that_name_its_resources(house: ExtendedHouse, service: Service) -> None:
-    house.write(make_node("a", extended={"example.com/fpga": 1}), policy_with(managing(service, "example.com/fpga")))
-    house.write(make_pod("plain"), make_pod("fpga", requests={"example.com/fpga": 1}))
-    house.write(make_pod("zero", requests={"example.com/fpga": 0}))
+async def test_an_extender_is_asked_about_pods_that_name_its_resources(
+    harness: ExtendedHarness, service: Service
+) -> None:
+    harness.write(make_node("a", extended={"example.com/fpga": 1}), policy_with(managing(service, "example.com/fpga")))
+    harness.write(make_pod("plain"), make_pod("fpga", requests={"example.com/fpga": 1}))
+    harness.write(make_pod("zero", requests={"example.com/fpga": 0}))
     start = {"name": "start", "resources": {"limits": {"example.com/fpga": 0}}}
-    house.write(make_pod("init", initContainers=[start]))
+    harness.write(make_pod("init", initContainers=[start]))
     for name in ("plain", "fpga", "zero", "init"):
-        await house.until_bound(name)
+        await harness.until_bound(name)
     assert {question["Pod"]["metadata"]["name"] for question in service.questions("filter")} == {"fpga", "zero", "init"}
 
 
-async def test_a_resource_that_is_left_to_an_extender_is_not_counted(house: ExtendedHouse, service: Service) -> None:
+async def test_a_resource_that_is_left_to_an_extender_is_not_counted(
+    harness: ExtendedHarness, service: Service
+) -> None:
     resource = {"name": "example.com/fpga", "ignoredByScheduler": True}
-    house.write(make_node("a"), policy_with(extender_at(service, managedResources=[resource])))
-    house.write(make_pod("fpga", requests={"example.com/fpga": 1}))
-    assert await house.until_bound("fpga") == "a"
+    harness.write(make_node("a"), policy_with(extender_at(service, managedResources=[resource])))
+    harness.write(make_pod("fpga", requests={"example.com/fpga": 1}))
+    assert await harness.until_bound("fpga") == "a"
 
 
 # --- failures
 
 
-async def test_an_attempt_fails_with_its_extender_and_is_made_again(house: ExtendedHouse, service: Service) -> None:
+async def test_an_attempt_fails_with_its_extender_and_is_made_again(harness: ExtendedHarness, service: Service) -> None:
     service.on("filter", lambda question: web.Response(status=500))
-    house.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
+    harness.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
     problem = f"failed filter with extender at URL {service.url}/filter, code 500"
-    assert await house.until_told("web") == ("SchedulerError", problem)
-    assert house.failures("extended") == {f"extender {service.url}": problem}
+    assert await harness.until_told("web") == ("SchedulerError", problem)
+    assert harness.failures("extended") == {f"extender {service.url}": problem}
     service.on("filter", only("a"))
-    await house.clock.advance(2)
-    assert await house.until_bound("web") == "a"
+    await harness.clock.advance(2)
+    assert await harness.until_bound("web") == "a"
 
 
 @pytest.mark.parametrize(
@@ -270,26 +280,26 @@ async def test_an_attempt_fails_with_its_extender_and_is_made_again(house: Exten
     ],
 )
 async def test_an_answer_that_makes_no_sense_is_an_error(
-    house: ExtendedHouse, service: Service, answer: Any, problem: str
+    harness: ExtendedHarness, service: Service, answer: Any, problem: str
 ) -> None:
     service.on("filter", lambda question: answer)
-    house.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
-    reason, message = await house.until_told("web")
+    harness.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
+    reason, message = await harness.until_told("web")
     assert reason == "SchedulerError"
     assert problem in message
 
 
-async def test_an_extender_that_may_be_ignored_is_when_it_fails(house: ExtendedHouse, service: Service) -> None:
+async def test_an_extender_that_may_be_ignored_is_when_it_fails(harness: ExtendedHarness, service: Service) -> None:
     service.on("filter", lambda question: web.Response(status=503))
-    house.write(make_node("a"), policy_with(extender_at(service, ignorable=True)), make_pod("web"))
-    assert await house.until_bound("web") == "a"
-    assert list(house.failures("extended")) == [f"extender {service.url}"]
+    harness.write(make_node("a"), policy_with(extender_at(service, ignorable=True)), make_pod("web"))
+    assert await harness.until_bound("web") == "a"
+    assert list(harness.failures("extended")) == [f"extender {service.url}"]
 
 
-async def test_an_empty_answer_lets_no_node_through(house: ExtendedHouse, service: Service) -> None:
+async def test_an_empty_answer_lets_no_node_through(harness: ExtendedHarness, service: Service) -> None:
     service.on("filter", lambda question: {})
-    house.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
-    assert (await house.until_told("web"))[0] == "Unschedulable"
+    harness.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
+    assert (await harness.until_told("web"))[0] == "Unschedulable"
 
 
 # --- as kube-scheduler asks
@@ -297,11 +307,11 @@ async def test_an_empty_answer_lets_no_node_through(house: ExtendedHouse, servic
 
 @pytest.mark.parametrize("form", ["names", "objects"])
 async def test_the_questions_have_the_shape_of_kube_schedulers(
-    house: ExtendedHouse, service: Service, form: str
+    harness: ExtendedHarness, service: Service, form: str
 ) -> None:
     extender = extender_at(service, nodeCacheCapable=form == "names", prioritizeVerb="prioritize", bindVerb="bind")
-    house.write(*map(make_node, ("n1", "n2")), policy_with(extender), make_pod("web"))
-    await house.until(lambda: service.questions("bind"))
+    harness.write(*map(make_node, ("n1", "n2")), policy_with(extender), make_pod("web"))
+    await harness.until(lambda: service.questions("bind"))
     for verb in ("filter", "prioritize"):
         (asked,) = (asked for asked in service.asked if asked.verb == verb)
         expected = RECORDED[f"{form}/{verb}"]["body"]
@@ -318,23 +328,23 @@ def _outline(question: Body) -> Body:
 
 
 async def test_a_pod_is_tried_first_on_the_node_that_was_made_free_for_it(
-    house: ExtendedHouse, service: Service
+    harness: ExtendedHarness, service: Service
 ) -> None:
-    house.write(*map(make_node, "abc"), policy_with(extender_at(service)), make_pod("web", nominated="b"))
-    assert await house.until_bound("web") == "b"
+    harness.write(*map(make_node, "abc"), policy_with(extender_at(service)), make_pod("web", nominated="b"))
+    assert await harness.until_bound("web") == "b"
     assert [names_in(question) for question in service.questions("filter")] == [["b"]]
 
 
-async def test_all_nodes_are_tried_when_that_one_is_refused(house: ExtendedHouse, service: Service) -> None:
+async def test_all_nodes_are_tried_when_that_one_is_refused(harness: ExtendedHarness, service: Service) -> None:
     service.on("filter", only("c"))
-    house.write(*map(make_node, "abc"), policy_with(extender_at(service)), make_pod("web", nominated="b"))
-    assert await house.until_bound("web") == "c"
+    harness.write(*map(make_node, "abc"), policy_with(extender_at(service)), make_pod("web", nominated="b"))
+    assert await harness.until_bound("web") == "c"
     assert [names_in(question) for question in service.questions("filter")] == [["b"], ["a", "b", "c"]]
 
 
 async def test_asking_ends_with_the_scheduler(service: Service) -> None:
     service.on("filter", lambda question: asyncio.Event().wait())
-    async with running_extended() as house:
-        house.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
-        await house.until(lambda: service.asked)
-    assert house.cluster.node_of("web") == ""
+    async with running_extended() as harness:
+        harness.write(make_node("a"), policy_with(extender_at(service)), make_pod("web"))
+        await harness.until(lambda: service.asked)
+    assert harness.cluster.node_of("web") == ""

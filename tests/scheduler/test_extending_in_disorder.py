@@ -10,7 +10,7 @@ import pytest
 from berth.policy.records import Extender
 from berth.scheduler.extenders.extender_protocol import ExtenderFailed
 from berth.scheduler.queue.queue import PACE
-from scheduler.extender_service import Body, ExtendedHouse, policy_with, running_extended
+from scheduler.extender_service import Body, ExtendedHarness, policy_with, running_extended
 from scheduler.virtual_clock import VirtualClock
 from support.builders import make_node, make_pod
 
@@ -52,52 +52,52 @@ POLICIES = [
 ]
 
 
-def turn(house: ExtendedHouse, chance: random.Random, number: int) -> None:
+def turn(harness: ExtendedHarness, chance: random.Random, number: int) -> None:
     """One thing that happens."""
     scheduler = chance.choice(("one", "two"))
     what = chance.randrange(10)
-    pending = [key for key, pod in house.cluster.objects["Pod"].items() if not pod["spec"].get("nodeName")]
+    pending = [key for key, pod in harness.cluster.objects["Pod"].items() if not pod["spec"].get("nodeName")]
     if what < 5:
         fpga = {"example.com/fpga": 0} if chance.random() < 0.3 else None
         priority = chance.randrange(3)
-        house.write(make_pod(f"pod-{number}", cpu="100m", scheduler=scheduler, priority=priority, requests=fpga))
+        harness.write(make_pod(f"pod-{number}", cpu="100m", scheduler=scheduler, priority=priority, requests=fpga))
     elif what == 5 and pending:
-        house.cluster.delete("Pod", chance.choice(pending))
+        harness.cluster.delete("Pod", chance.choice(pending))
     elif what == 6 and pending:
         toleration = {"key": f"k{number}", "operator": "Exists"}
-        house.cluster.change(
+        harness.cluster.change(
             "Pod", chance.choice(pending), lambda body: body["spec"].setdefault("tolerations", []).append(toleration)
         )
     elif what == 7:
         name = f"node-{chance.randrange(NODES)}"
-        house.cluster.delete("Node", name)
-        house.write(make_node(name, uid=f"{name}-{number}", cpu="64"))
+        harness.cluster.delete("Node", name)
+        harness.write(make_node(name, uid=f"{name}-{number}", cpu="64"))
     elif what == 8:
-        house.write(policy_with(*chance.choice(POLICIES), name=scheduler, scheduler=scheduler, generation=number + 2))
+        harness.write(policy_with(*chance.choice(POLICIES), name=scheduler, scheduler=scheduler, generation=number + 2))
     else:
-        house.scheduler.close()
-        house.scheduler.open()
-    house.tell()
+        harness.scheduler.close()
+        harness.scheduler.open()
+    harness.tell()
 
 
 @pytest.mark.parametrize("seed", range(8))
 async def test_every_pod_gets_a_node_once(seed: int) -> None:
     chance = random.Random(seed)
-    async with running_extended(places=3) as house:
-        moody = Moody(chance, house.clock)
-        house.extending._asker = moody  # in place of HTTP: its time is the test's
-        house.write(*(make_node(f"node-{number}", uid=f"node-{number}-0", cpu="64") for number in range(NODES)))
+    async with running_extended(places=3) as harness:
+        moody = Moody(chance, harness.clock)
+        harness.extending._asker = moody  # in place of HTTP: its time is the test's
+        harness.write(*(make_node(f"node-{number}", uid=f"node-{number}-0", cpu="64") for number in range(NODES)))
         for name in ("one", "two"):
-            house.write(policy_with(*chance.choice(POLICIES), name=name, scheduler=name))
+            harness.write(policy_with(*chance.choice(POLICIES), name=name, scheduler=name))
         for number in range(STEPS):
-            turn(house, chance, number)
-            await house.pass_time(chance.choice((0.0, 0.1, 1.0)))
+            turn(harness, chance, number)
+            await harness.pass_time(chance.choice((0.0, 0.1, 1.0)))
         moody.mood = 0.0
-        await house.pass_time(PACE.flush_seconds + 60)
+        await harness.pass_time(PACE.flush_seconds + 60)
 
-        pods = house.cluster.objects["Pod"].values()
+        pods = harness.cluster.objects["Pod"].values()
         assert [pod["metadata"]["name"] for pod in pods if not pod["spec"].get("nodeName")] == []
-        assert Counter(uid for uid, _ in house.cluster.bound).most_common(1)[0][1] == 1
-        assert sum(house.queue.statistics().values()) == 0
-        assert house.extending.statistics() == {"waiting": 0, "held": 0}
-        assert house.scheduler.statistics()["faults"] == {}
+        assert Counter(uid for uid, _ in harness.cluster.bound).most_common(1)[0][1] == 1
+        assert sum(harness.queue.statistics().values()) == 0
+        assert harness.extending.statistics() == {"waiting": 0, "held": 0}
+        assert harness.scheduler.statistics()["faults"] == {}

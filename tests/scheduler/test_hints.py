@@ -21,9 +21,9 @@ from berth.scheduler import Cache
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.queue.queueing_hints import QueueingHints, rejecting
 from engine.storage import make_capacity, make_claim, make_class, make_csi_node, make_driver, make_volume, pod_with
-from scheduler.house import House, running
-from scheduler.outspoken import Outspoken, known_change
-from scheduler.telling import events_of
+from scheduler.event_cache import events_of
+from scheduler.harness import Harness, running
+from scheduler.recording_plugins import Recording, known_change
 from scheduler.test_waking import (
     FILTERS,
     REQUIRED,
@@ -333,12 +333,12 @@ def test_pods_of_different_priority_are_not_alike_to_plugins_that_look_at_pods()
 
 def test_any_of_the_plugins_may_say_that_a_change_helps() -> None:
     hints, pod = QueueingHints(Cache().state, ErrorLog()), parse_pod(make_pod("p"))
-    assert not hints.may_help(pod, [Outspoken(False)], known_change())
-    assert hints.may_help(pod, [Outspoken(False), Outspoken(True)], known_change())
+    assert not hints.may_help(pod, [Recording(False)], known_change())
+    assert hints.may_help(pod, [Recording(False), Recording(True)], known_change())
 
 
 def test_a_plugin_is_asked_once_a_change_for_all_pods_that_are_alike_to_it() -> None:
-    hints, plugin, change = QueueingHints(Cache().state, ErrorLog()), Outspoken(False), known_change()
+    hints, plugin, change = QueueingHints(Cache().state, ErrorLog()), Recording(False), known_change()
     for name in ("one", "two"):
         hints.may_help(parse_pod(make_pod(name)), [plugin], change)
     assert plugin.asked == 1
@@ -348,7 +348,7 @@ def test_a_plugin_is_asked_once_a_change_for_all_pods_that_are_alike_to_it() -> 
 
 
 def test_a_plugin_that_does_not_listen_to_the_event_is_not_asked() -> None:
-    plugin = Outspoken(True)
+    plugin = Recording(True)
     gone = Change(frozenset({Event.NODE_REMOVED}), parse_node(make_node("a")), None, "a")
     assert not QueueingHints(Cache().state, ErrorLog()).may_help(parse_pod(make_pod("p")), [plugin], gone)
     assert plugin.asked == 0
@@ -357,7 +357,7 @@ def test_a_plugin_that_does_not_listen_to_the_event_is_not_asked() -> None:
 def test_a_hint_that_fails_counts_as_help() -> None:
     faults = ErrorLog()
     assert QueueingHints(Cache().state, faults).may_help(
-        parse_pod(make_pod("p")), [Outspoken(RuntimeError("no"))], known_change()
+        parse_pod(make_pod("p")), [Recording(RuntimeError("no"))], known_change()
     )
     assert faults.counts == {"asking for a hint": 1}
 
@@ -386,39 +386,39 @@ def test_where_not_everybody_is_known_who_refused_nobody_is_asked() -> None:
 # --- in the scheduler ------------------------------------------------------------------------------------------------
 
 
-def attempts(house: House) -> int:
-    return int(house.scheduler.statistics()["attempts"].get("unschedulable", 0))
+def attempts(harness: Harness) -> int:
+    return int(harness.scheduler.statistics()["attempts"].get("unschedulable", 0))
 
 
 async def test_a_node_that_is_too_small_does_not_wake_a_pod_and_one_that_is_not_does() -> None:
-    async with running() as house:
-        house.write(make_node("a", cpu="1"), make_pod("web", cpu="2"))
-        await house.go()
-        await house.pass_time(30)
-        assert attempts(house) == 1
-        house.write(make_node("b", cpu="1"))
-        await house.pass_time(30)
-        assert attempts(house) == 1
-        house.write(make_node("c", cpu="2"))
-        await house.go()
-        assert house.cluster.objects["Pod"]["default/web"]["spec"].get("nodeName") == "c"
+    async with running() as harness:
+        harness.write(make_node("a", cpu="1"), make_pod("web", cpu="2"))
+        await harness.go()
+        await harness.pass_time(30)
+        assert attempts(harness) == 1
+        harness.write(make_node("b", cpu="1"))
+        await harness.pass_time(30)
+        assert attempts(harness) == 1
+        harness.write(make_node("c", cpu="2"))
+        await harness.go()
+        assert harness.cluster.objects["Pod"]["default/web"]["spec"].get("nodeName") == "c"
 
 
 async def test_without_hints_every_node_wakes_it() -> None:
-    async with running(hints=False) as house:
-        house.write(make_node("a", cpu="1"), make_pod("web", cpu="2"))
-        await house.go()
-        await house.pass_time(30)
-        house.write(make_node("b", cpu="1"))
-        await house.pass_time(30)
-        assert attempts(house) == 2
-        assert house.scheduler.statistics()["hints"] == {}
+    async with running(hints=False) as harness:
+        harness.write(make_node("a", cpu="1"), make_pod("web", cpu="2"))
+        await harness.go()
+        await harness.pass_time(30)
+        harness.write(make_node("b", cpu="1"))
+        await harness.pass_time(30)
+        assert attempts(harness) == 2
+        assert harness.scheduler.statistics()["hints"] == {}
 
 
 async def test_a_parked_pod_says_who_turned_it_away() -> None:
-    async with running() as house:
-        house.write(make_node("a", cpu="1", taints=[("k", "v", "NoSchedule")]), make_node("b", cpu="1"))
-        house.write(make_pod("web", cpu="2"))
-        await house.go()
-        (item,) = house.queue.items()
+    async with running() as harness:
+        harness.write(make_node("a", cpu="1", taints=[("k", "v", "NoSchedule")]), make_node("b", cpu="1"))
+        harness.write(make_pod("web", cpu="2"))
+        await harness.go()
+        (item,) = harness.queue.items()
         assert [plugin.name for plugin in item.plugins] == ["TaintToleration", "NodeResourcesFit"]

@@ -11,20 +11,20 @@ from berth.model import parse_pod
 from berth.scheduler.measures import MOST_PROFILES, OTHERS, SAMPLED, Histogram, Measures, Names
 from berth.scheduler.queue.queue import Queue
 from policy.builders import make_policy
-from scheduler.house import House, running
+from scheduler.harness import Harness, running
 from scheduler.memory_cluster import Fault, Refusal
 from scheduler.staged_plugins import installed
 from scheduler.virtual_clock import VirtualClock
 from support.builders import make_node, make_pod
 
 
-def attempts(house: House) -> dict[tuple[str, ...], int]:
-    measures = house.scheduler.statistics()["measures"]
+def attempts(harness: Harness) -> dict[tuple[str, ...], int]:
+    measures = harness.scheduler.statistics()["measures"]
     return {labels: said["count"] for labels, said in measures["attempt_seconds"]}
 
 
-def points(house: House) -> dict[tuple[str, ...], int]:
-    return {labels[1:]: said["count"] for labels, said in house.scheduler.statistics()["measures"]["point_seconds"]}
+def points(harness: Harness) -> dict[tuple[str, ...], int]:
+    return {labels[1:]: said["count"] for labels, said in harness.scheduler.statistics()["measures"]["point_seconds"]}
 
 
 def incoming(queue: Queue) -> dict[tuple[str, str], int]:
@@ -95,28 +95,28 @@ def test_an_attempt_that_outlives_its_scheduler_name_makes_no_label_too_many() -
 
 
 async def test_an_attempt_is_counted_when_the_pod_is_bound_with_the_time_since_it_began() -> None:
-    async with running() as house:
-        house.write(make_node("a"))
-        house.write(make_pod("web"))
-        await house.go()
-        assert attempts(house) == {("berth", "scheduled"): 1}
-        said = house.scheduler.statistics()["measures"]
+    async with running() as harness:
+        harness.write(make_node("a"))
+        harness.write(make_pod("web"))
+        await harness.go()
+        assert attempts(harness) == {("berth", "scheduled"): 1}
+        said = harness.scheduler.statistics()["measures"]
         assert said["attempts_needed"]["sum"] == 1
         assert [labels for labels, _ in said["wait_seconds"]] == [("1",)]
 
 
 @pytest.mark.parametrize("fault", [Fault.CUT_BEFORE, Refusal(403, "no"), Refusal(404, "no such pod")])
 async def test_a_bind_that_fails_is_an_error_and_the_next_attempt_another(fault: Any) -> None:
-    async with running() as house:
-        house.cluster.faults["web"] = fault
-        house.write(make_node("a"))
-        house.write(make_pod("web"))
-        await house.go()
-        assert attempts(house) == {("berth", "error"): 1}
-        house.cluster.faults.clear()
-        await house.pass_time(3)
-        assert attempts(house) == {("berth", "error"): 1, ("berth", "scheduled"): 1}
-        said = house.scheduler.statistics()["measures"]
+    async with running() as harness:
+        harness.cluster.faults["web"] = fault
+        harness.write(make_node("a"))
+        harness.write(make_pod("web"))
+        await harness.go()
+        assert attempts(harness) == {("berth", "error"): 1}
+        harness.cluster.faults.clear()
+        await harness.pass_time(3)
+        assert attempts(harness) == {("berth", "error"): 1, ("berth", "scheduled"): 1}
+        said = harness.scheduler.statistics()["measures"]
         assert (said["attempts_needed"]["count"], said["attempts_needed"]["sum"]) == (1, 2)
         ((labels, waited),) = said["wait_seconds"]
         assert labels == ("2",)
@@ -132,53 +132,53 @@ async def test_many_attempts_are_told_apart_up_to_a_number() -> None:
 
 
 async def test_a_pod_without_a_node_is_unschedulable_and_blamed_on_the_plugin() -> None:
-    async with running() as house:
-        house.write(make_node("a", cpu="1"), make_node("b", cpu="1"))
-        house.write(make_pod("big", cpu="9"))
-        await house.go()
-        assert attempts(house) == {("berth", "unschedulable"): 1}
-        assert house.scheduler.statistics()["blamed"] == {("NodeResourcesFit", "berth"): 1}
-        house.write(make_node("c", cpu="20"))
-        await house.pass_time(3)
-        assert attempts(house) == {("berth", "unschedulable"): 1, ("berth", "scheduled"): 1}
-        assert house.scheduler.statistics()["blamed"] == {}
+    async with running() as harness:
+        harness.write(make_node("a", cpu="1"), make_node("b", cpu="1"))
+        harness.write(make_pod("big", cpu="9"))
+        await harness.go()
+        assert attempts(harness) == {("berth", "unschedulable"): 1}
+        assert harness.scheduler.statistics()["blamed"] == {("NodeResourcesFit", "berth"): 1}
+        harness.write(make_node("c", cpu="20"))
+        await harness.pass_time(3)
+        assert attempts(harness) == {("berth", "unschedulable"): 1, ("berth", "scheduled"): 1}
+        assert harness.scheduler.statistics()["blamed"] == {}
 
 
 async def test_blame_ends_with_the_pod() -> None:
-    async with running() as house:
-        house.write(make_node("a", cpu="1"))
-        house.write(make_pod("big", cpu="9"), make_pod("gated", schedulingGates=[{"name": "g"}]))
-        await house.go()
-        assert house.scheduler.statistics()["blamed"] == {
+    async with running() as harness:
+        harness.write(make_node("a", cpu="1"))
+        harness.write(make_pod("big", cpu="9"), make_pod("gated", schedulingGates=[{"name": "g"}]))
+        await harness.go()
+        assert harness.scheduler.statistics()["blamed"] == {
             ("NodeResourcesFit", "berth"): 1,
             ("SchedulingGates", "berth"): 1,
         }
-        house.write(make_pod("gated"))
-        house.cluster.delete("Pod", "default/big")
-        await house.go()
-        assert house.scheduler.statistics()["blamed"] == {}
+        harness.write(make_pod("gated"))
+        harness.cluster.delete("Pod", "default/big")
+        await harness.go()
+        assert harness.scheduler.statistics()["blamed"] == {}
 
 
 async def test_the_profile_is_the_name_that_the_pod_asks_for() -> None:
-    async with running() as house:
-        house.write(make_policy("batch", schedulerName="night"))
-        house.write(make_node("a"))
-        house.write(make_pod("web"), make_pod("job", scheduler="night"))
-        await house.go()
-        assert attempts(house) == {("berth", "scheduled"): 1, ("night", "scheduled"): 1}
+    async with running() as harness:
+        harness.write(make_policy("batch", schedulerName="night"))
+        harness.write(make_node("a"))
+        harness.write(make_pod("web"), make_pod("job", scheduler="night"))
+        await harness.go()
+        assert attempts(harness) == {("berth", "scheduled"): 1, ("night", "scheduled"): 1}
 
 
 # --- extension points ------------------------------------------------------------------------------------------------
 
 
 async def test_one_attempt_in_ten_is_measured_point_by_point() -> None:
-    async with running() as house:
-        house.write(*(make_node(f"n{number}", cpu="64") for number in range(3)))
-        house.write(*(make_pod(f"web-{number:02}") for number in range(2 * SAMPLED)))
-        await house.go()
-        assert attempts(house) == {("berth", "scheduled"): 2 * SAMPLED}
+    async with running() as harness:
+        harness.write(*(make_node(f"n{number}", cpu="64") for number in range(3)))
+        harness.write(*(make_pod(f"web-{number:02}") for number in range(2 * SAMPLED)))
+        await harness.go()
+        assert attempts(harness) == {("berth", "scheduled"): 2 * SAMPLED}
         # The first is new to the engine; the tenth after it is like those before: their answer is brought up to date.
-        assert points(house) == {
+        assert points(harness) == {
             ("PreFilter", "Success"): 1,
             ("Filter", "Success"): 2,
             ("Score", "Success"): 2,
@@ -187,17 +187,17 @@ async def test_one_attempt_in_ten_is_measured_point_by_point() -> None:
 
 
 async def test_what_fails_at_a_point_has_its_status() -> None:
-    async with running() as house:
-        house.cluster.faults["web"] = Refusal(403, "no")
-        house.write(make_node("a", cpu="1"))
-        house.write(make_pod("web"))
-        await house.go()
-        assert points(house)["Bind", "Error"] == 1
-    async with running() as house:
-        house.write(make_node("a", cpu="1"))
-        house.write(make_pod("big", cpu="9"))
-        await house.go()
-        assert points(house) == {
+    async with running() as harness:
+        harness.cluster.faults["web"] = Refusal(403, "no")
+        harness.write(make_node("a", cpu="1"))
+        harness.write(make_pod("web"))
+        await harness.go()
+        assert points(harness)["Bind", "Error"] == 1
+    async with running() as harness:
+        harness.write(make_node("a", cpu="1"))
+        harness.write(make_pod("big", cpu="9"))
+        await harness.go()
+        assert points(harness) == {
             ("PreFilter", "Success"): 1,
             ("Filter", "Success"): 1,
             ("PostFilter", "Unschedulable"): 1,
@@ -205,94 +205,94 @@ async def test_what_fails_at_a_point_has_its_status() -> None:
 
 
 async def test_a_pre_filter_that_refuses_says_so() -> None:
-    async with running() as house:
-        house.write(make_node("a"))
-        house.write(make_pod("web", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]))
-        await house.go()
-        ((point, status),) = (key for key in points(house) if key[0] == "PreFilter")
+    async with running() as harness:
+        harness.write(make_node("a"))
+        harness.write(make_pod("web", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]))
+        await harness.go()
+        ((point, status),) = (key for key in points(harness) if key[0] == "PreFilter")
         assert (point, status) == ("PreFilter", "UnschedulableAndUnresolvable")
 
 
 async def test_what_plugins_do_before_the_bind_is_measured_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with installed(tmp_path, monkeypatch) as script:
-        async with running() as house:
-            house.write(make_policy(predicates=[{"name": "one", "plugin": "Actor"}]), make_node("a"))
-            house.write(make_pod("web"))
-            await house.go()
-            found = points(house)
+        async with running() as harness:
+            harness.write(make_policy(predicates=[{"name": "one", "plugin": "Actor"}]), make_node("a"))
+            harness.write(make_pod("web"))
+            await harness.go()
+            found = points(harness)
             assert {found[point, "Success"] for point in ("Reserve", "Permit", "PreBind", "Bind")} == {1}
-        async with running() as house:
+        async with running() as harness:
             script.says("one", "reserve", "not here")
-            house.write(make_policy(predicates=[{"name": "one", "plugin": "Actor"}]), make_node("a"))
-            house.write(make_pod("web"))
-            await house.go()
-            assert points(house)["Reserve", "Unschedulable"] == 1
-            assert attempts(house) == {("berth", "unschedulable"): 1}
-            assert house.scheduler.statistics()["blamed"] == {("one", "berth"): 1}
+            harness.write(make_policy(predicates=[{"name": "one", "plugin": "Actor"}]), make_node("a"))
+            harness.write(make_pod("web"))
+            await harness.go()
+            assert points(harness)["Reserve", "Unschedulable"] == 1
+            assert attempts(harness) == {("berth", "unschedulable"): 1}
+            assert harness.scheduler.statistics()["blamed"] == {("one", "berth"): 1}
 
 
 async def test_a_pod_that_waits_for_a_permit_and_is_refused_is_counted_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with installed(tmp_path, monkeypatch) as script:
-        async with running() as house:
+        async with running() as harness:
             script.says("one", "permit", Permit.wait(5))
-            house.write(make_policy(predicates=[{"name": "one", "plugin": "Actor"}]), make_node("a"))
-            house.write(make_pod("web"))
-            await house.go()
-            assert points(house)["Permit", "Wait"] == 1
-            assert attempts(house) == {}
-            await house.pass_time(6)
-            assert attempts(house) == {("berth", "unschedulable"): 1}
-            assert house.scheduler.statistics()["blamed"] == {("one", "berth"): 1}
+            harness.write(make_policy(predicates=[{"name": "one", "plugin": "Actor"}]), make_node("a"))
+            harness.write(make_pod("web"))
+            await harness.go()
+            assert points(harness)["Permit", "Wait"] == 1
+            assert attempts(harness) == {}
+            await harness.pass_time(6)
+            assert attempts(harness) == {("berth", "unschedulable"): 1}
+            assert harness.scheduler.statistics()["blamed"] == {("one", "berth"): 1}
 
 
 # --- what comes into the queue ---------------------------------------------------------------------------------------
 
 
 async def test_what_brings_pods_into_the_queue_is_counted_in_kube_schedulers_words() -> None:
-    async with running() as house:
-        house.write(make_node("a", cpu="1"))
-        house.write(make_pod("big", cpu="9"))
-        await house.go()
-        assert incoming(house.queue) == {
+    async with running() as harness:
+        harness.write(make_node("a", cpu="1"))
+        harness.write(make_pod("big", cpu="9"))
+        await harness.go()
+        assert incoming(harness.queue) == {
             ("active", "UnschedulablePodAdd"): 1,
             ("unschedulable", "ScheduleAttemptFailure"): 1,
         }
-        house.write(make_node("b", cpu="8", labels={"x": "y"}))
-        house.write(make_node("c", cpu="10"))
-        await house.go()
-        assert incoming(house.queue)["backoff", "NodeAdd"] == 1
-        assert incoming(house.queue)["active", "PopFromBackoffQ"] == 1
+        harness.write(make_node("b", cpu="8", labels={"x": "y"}))
+        harness.write(make_node("c", cpu="10"))
+        await harness.go()
+        assert incoming(harness.queue)["backoff", "NodeAdd"] == 1
+        assert incoming(harness.queue)["active", "PopFromBackoffQ"] == 1
 
 
 async def test_gates_backoffs_and_timeouts_are_counted_too() -> None:
-    async with running() as house:
-        house.write(make_node("a", cpu="1"))
-        house.write(make_pod("gated", schedulingGates=[{"name": "g"}]), make_pod("big", cpu="9"))
-        await house.go()
-        house.write(make_pod("gated"))
-        house.cluster.faults["bad"] = Refusal(403, "no")
-        house.write(make_pod("bad", cpu="100m"))
-        await house.go()
-        counts = incoming(house.queue)
+    async with running() as harness:
+        harness.write(make_node("a", cpu="1"))
+        harness.write(make_pod("gated", schedulingGates=[{"name": "g"}]), make_pod("big", cpu="9"))
+        await harness.go()
+        harness.write(make_pod("gated"))
+        harness.cluster.faults["bad"] = Refusal(403, "no")
+        harness.write(make_pod("bad", cpu="100m"))
+        await harness.go()
+        counts = incoming(harness.queue)
         assert counts["unschedulable", "UnschedulablePodAdd"] == 1
         assert counts["active", "UnschedulablePodUpdatePodSchedulingGatesEliminated"] == 1
         assert counts["backoff", "ScheduleAttemptFailure"] == 1
-        await house.pass_time(301, step=5)
-        counts = incoming(house.queue)
+        await harness.pass_time(301, step=5)
+        counts = incoming(harness.queue)
         assert counts["active", "BackoffComplete"] >= 1
         assert counts["active", "UnschedulableTimeout"] >= 1
 
 
 async def test_a_change_of_policy_is_counted_as_such() -> None:
-    async with running() as house:
-        house.write(make_node("a", cpu="1"))
-        house.write(make_pod("big", cpu="9"))
-        await house.go()
-        house.write(make_policy())
-        await house.go()
-        assert incoming(house.queue)["active", "SchedulingPolicyUpdate"] == 1
+    async with running() as harness:
+        harness.write(make_node("a", cpu="1"))
+        harness.write(make_pod("big", cpu="9"))
+        await harness.go()
+        harness.write(make_policy())
+        await harness.go()
+        assert incoming(harness.queue)["active", "SchedulingPolicyUpdate"] == 1
 
 
 def test_an_update_that_moves_nothing_is_not_counted() -> None:

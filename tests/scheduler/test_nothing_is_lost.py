@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.house import House, running
+from scheduler.harness import Harness, running
 from scheduler.memory_cluster import Fault, Hang, Refusal
 from support.builders import make_node, make_pod
 
@@ -20,9 +20,9 @@ FAULTS = (Fault.CUT_BEFORE, Fault.CUT_AFTER, Fault.BROKEN, *REFUSALS, "hang", No
 class Life:
     """One random course of events."""
 
-    def __init__(self, house: House, data: st.DataObject) -> None:
-        self.house = house
-        self.cluster = house.cluster
+    def __init__(self, harness: Harness, data: st.DataObject) -> None:
+        self.harness = harness
+        self.cluster = harness.cluster
         self.data = data
         self.generation = 0
         self.hangs: list[Hang] = []
@@ -33,7 +33,7 @@ class Life:
     async def step(self) -> None:
         steps = [self.create, self.create, self.create, self.delete, self.break_a_bind, self.add_node, self.remove_node]
         self.draw(st.sampled_from([*steps, self.break_reads, self.tell_something]))()
-        await self.house.clock.advance(self.draw(st.sampled_from([0, 0, 0.5, 3])))
+        await self.harness.clock.advance(self.draw(st.sampled_from([0, 0, 0.5, 3])))
 
     def create(self) -> None:
         name = self.draw(st.sampled_from(PODS))
@@ -74,15 +74,15 @@ class Life:
     def tell_something(self) -> None:
         for _ in range(self.draw(st.integers(0, len(self.cluster.feed)))):
             number = self.draw(st.integers(0, len(self.cluster.feed) - 1))
-            self.cluster.hand_over(self.house.scheduler, self.cluster.feed.pop(number))
+            self.cluster.hand_over(self.harness.scheduler, self.cluster.feed.pop(number))
 
     async def end_all_faults(self) -> None:
         self.cluster.faults.clear()
         self.cluster.reads_fail = False
         for hang in self.hangs:
             hang.released.set()
-        await self.house.pass_time(1)
-        await self.house.pass_time(700, step=10)
+        await self.harness.pass_time(1)
+        await self.harness.pass_time(700, step=10)
 
 
 @given(st.data())
@@ -92,39 +92,41 @@ def test_once_the_faults_stop_every_pod_is_placed_once_or_says_why_not(data: st.
 
 
 async def live(data: st.DataObject) -> None:
-    async with running(bind_limit=3) as house:
-        life = Life(house, data)
+    async with running(bind_limit=3) as harness:
+        life = Life(harness, data)
         life.add_node()
         for _ in range(data.draw(st.integers(1, 30))):
             await life.step()
-            nothing_is_bound_twice(house)
+            nothing_is_bound_twice(harness)
         await life.end_all_faults()
-        nothing_is_bound_twice(house)
-        everybody_is_where_he_should_be(house)
+        nothing_is_bound_twice(harness)
+        everybody_is_where_he_should_be(harness)
 
 
-def nothing_is_bound_twice(house: House) -> None:
-    assert all(count == 1 for count in Counter(uid for uid, _ in house.cluster.bound).values())
+def nothing_is_bound_twice(harness: Harness) -> None:
+    assert all(count == 1 for count in Counter(uid for uid, _ in harness.cluster.bound).values())
 
 
-def everybody_is_where_he_should_be(house: House) -> None:
-    statistics = house.scheduler.statistics()
-    assert not house.cache.assumed()
+def everybody_is_where_he_should_be(harness: Harness) -> None:
+    statistics = harness.scheduler.statistics()
+    assert not harness.cache.assumed()
     assert statistics["echo_missing"] == 0
-    assert set(house.cache.known("Pod")) == {body["metadata"]["uid"] for body in house.cluster.objects["Pod"].values()}
-    waiting = [body for body in house.cluster.objects["Pod"].values() if not body["spec"].get("nodeName")]
+    assert set(harness.cache.known("Pod")) == {
+        body["metadata"]["uid"] for body in harness.cluster.objects["Pod"].values()
+    }
+    waiting = [body for body in harness.cluster.objects["Pod"].values() if not body["spec"].get("nodeName")]
     for body in waiting:
         uid = body["metadata"]["uid"]
-        assert house.queue.part_of(uid) == "unschedulable"
-        assert house.cluster.conditions[uid][0] == "Unschedulable"
-        assert all(free_millicores(house, node) < asked(body) for node in house.cluster.objects["Node"])
+        assert harness.queue.part_of(uid) == "unschedulable"
+        assert harness.cluster.conditions[uid][0] == "Unschedulable"
+        assert all(free_millicores(harness, node) < asked(body) for node in harness.cluster.objects["Node"])
     assert sum(statistics["queue"].values()) == len(waiting)
-    assert all(free_millicores(house, node) >= 0 for node in house.cluster.objects["Node"])
+    assert all(free_millicores(harness, node) >= 0 for node in harness.cluster.objects["Node"])
 
 
-def free_millicores(house: House, node: str) -> int:
-    pods = [body for body in house.cluster.objects["Pod"].values() if body["spec"].get("nodeName") == node]
-    known = house.cache.state.table.node(node)
+def free_millicores(harness: Harness, node: str) -> int:
+    pods = [body for body in harness.cluster.objects["Pod"].values() if body["spec"].get("nodeName") == node]
+    known = harness.cache.state.table.node(node)
     assert known is not None
     return known.allocatable["cpu"] - sum(map(asked, pods))
 

@@ -11,19 +11,19 @@ from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.records import Policy
 from berth.scheduler.queue.queue import Part
-from scheduler.extender_service import Body, ExtendedHouse, Service, policy_with, running_extended
-from scheduler.house import running
+from scheduler.extender_service import Body, ExtendedHarness, Service, policy_with, running_extended
+from scheduler.harness import running
 from scheduler.test_preempting import high, low, nominated, uid
 from support.builders import make_node
 
 
 @pytest.fixture
-async def house(service: Service) -> AsyncIterator[ExtendedHouse]:
-    async with running_extended() as house:
+async def harness(service: Service) -> AsyncIterator[ExtendedHarness]:
+    async with running_extended() as harness:
         for node in ("n1", "n2"):
-            house.write(make_node(node, cpu="4"), low(f"{node}-low", node, cpu="2"))
-            house.write(low(f"{node}-mid", node, 5, cpu="2"))
-        yield house
+            harness.write(make_node(node, cpu="4"), low(f"{node}-low", node, cpu="2"))
+            harness.write(low(f"{node}-mid", node, 5, cpu="2"))
+        yield harness
 
 
 def preempting(service: Service, **fields: Any) -> Body:
@@ -34,55 +34,55 @@ def wanting(**names: list[str]) -> Body:
     return {"NodeNameToMetaVictims": {node: {"Pods": [{"UID": uid(n)} for n in each]} for node, each in names.items()}}
 
 
-async def test_the_extender_chooses_node_and_victims(house: ExtendedHouse, service: Service) -> None:
+async def test_the_extender_chooses_node_and_victims(harness: ExtendedHarness, service: Service) -> None:
     service.on("preempt", lambda question: wanting(n2=["n2-mid"]))
-    house.write(policy_with(preempting(service)), high(cpu="2"))
-    await house.until(lambda: house.cluster.evictions)
-    await house.go()
-    assert house.cluster.evictions == ["n2-mid"]
-    assert nominated(house) == {"n2": {"high"}}
+    harness.write(policy_with(preempting(service)), high(cpu="2"))
+    await harness.until(lambda: harness.cluster.evictions)
+    await harness.go()
+    assert harness.cluster.evictions == ["n2-mid"]
+    assert nominated(harness) == {"n2": {"high"}}
     assert len(service.questions("preempt")) == 1
 
 
-async def test_where_it_leaves_no_node_nobody_is_pushed_out(house: ExtendedHouse, service: Service) -> None:
+async def test_where_it_leaves_no_node_nobody_is_pushed_out(harness: ExtendedHarness, service: Service) -> None:
     service.on("preempt", lambda question: {"NodeNameToMetaVictims": {}})
-    house.write(policy_with(preempting(service)), high(cpu="2"))
-    reason, message = await house.until_told("high")
+    harness.write(policy_with(preempting(service)), high(cpu="2"))
+    reason, message = await harness.until_told("high")
     assert reason == "Unschedulable"
     assert message.endswith("2 Insufficient cpu. preemption: no candidate node for preemption")
-    assert house.cluster.evictions == []
+    assert harness.cluster.evictions == []
 
 
-async def test_where_it_fails_nobody_is_pushed_out(house: ExtendedHouse, service: Service) -> None:
+async def test_where_it_fails_nobody_is_pushed_out(harness: ExtendedHarness, service: Service) -> None:
     service.on("preempt", lambda question: {"NodeNameToMetaVictims": []})
-    house.write(policy_with(preempting(service)), high(cpu="2"))
-    _, message = await house.until_told("high")
+    harness.write(policy_with(preempting(service)), high(cpu="2"))
+    _, message = await harness.until_told("high")
     problem = "the answer cannot be used: NodeNameToMetaVictims is not an object"
     assert f"2 Insufficient cpu. preemption: {problem}" in message
-    assert house.cluster.evictions == []
+    assert harness.cluster.evictions == []
 
 
 @pytest.mark.parametrize("rank", [5, 4])
 async def test_it_cannot_have_pods_pushed_out_that_are_not_of_lower_priority(
-    house: ExtendedHouse, service: Service, rank: int
+    harness: ExtendedHarness, service: Service, rank: int
 ) -> None:
     service.on("preempt", lambda question: wanting(n2=["n2-low", "n2-mid"]))
-    house.write(policy_with(preempting(service)), high(cpu="2", priority=rank))
-    _, message = await house.until_told("high")
+    harness.write(policy_with(preempting(service)), high(cpu="2", priority=rank))
+    _, message = await harness.until_told("high")
     assert message.endswith("no candidate node for preemption")
-    assert house.cluster.evictions == []
+    assert harness.cluster.evictions == []
 
 
-async def test_victims_that_make_too_little_room_are_spared(house: ExtendedHouse, service: Service) -> None:
+async def test_victims_that_make_too_little_room_are_spared(harness: ExtendedHarness, service: Service) -> None:
     service.on("preempt", lambda question: wanting(n2=["n2-low"]))
-    house.write(policy_with(preempting(service)), high(cpu="4"))
-    _, message = await house.until_told("high")
+    harness.write(policy_with(preempting(service)), high(cpu="4"))
+    _, message = await harness.until_told("high")
     assert message.endswith("no candidate node for preemption")
-    assert house.cluster.evictions == []
+    assert harness.cluster.evictions == []
 
 
 async def test_other_pods_go_on_while_it_thinks_and_its_answer_is_about_what_is_there_then(
-    house: ExtendedHouse, service: Service
+    harness: ExtendedHarness, service: Service
 ) -> None:
     over = asyncio.Event()
 
@@ -91,21 +91,21 @@ async def test_other_pods_go_on_while_it_thinks_and_its_answer_is_about_what_is_
         return wanting(n1=["n1-low"])
 
     service.on("preempt", think)
-    house.write(policy_with(preempting(service)), high(cpu="2"))
-    await house.until(lambda: service.questions("preempt"))
-    assert house.queue.part_of(uid("high")) is Part.IN_FLIGHT
-    house.write(make_node("n3", cpu="1"), high("small", cpu="1", priority=0))
-    await house.until(lambda: house.cluster.node_of("small"))
-    house.cluster.finish("n1-low")
-    house.tell()
+    harness.write(policy_with(preempting(service)), high(cpu="2"))
+    await harness.until(lambda: service.questions("preempt"))
+    assert harness.queue.part_of(uid("high")) is Part.IN_FLIGHT
+    harness.write(make_node("n3", cpu="1"), high("small", cpu="1", priority=0))
+    await harness.until(lambda: harness.cluster.node_of("small"))
+    harness.cluster.finish("n1-low")
+    harness.tell()
     over.set()
-    await house.until(lambda: house.cluster.node_of("high"))
-    assert house.cluster.node_of("high") == "n1"
-    assert house.cluster.evictions == []
+    await harness.until(lambda: harness.cluster.node_of("high"))
+    assert harness.cluster.node_of("high") == "n1"
+    assert harness.cluster.evictions == []
 
 
 async def test_a_victim_that_need_not_go_any_more_when_the_answer_is_here_is_spared(
-    house: ExtendedHouse, service: Service
+    harness: ExtendedHarness, service: Service
 ) -> None:
     over = asyncio.Event()
 
@@ -115,39 +115,41 @@ async def test_a_victim_that_need_not_go_any_more_when_the_answer_is_here_is_spa
         return {"NodeNameToMetaVictims": {"n1": victims["n1"]}} if "n1" in victims else {"NodeNameToMetaVictims": {}}
 
     service.on("preempt", think)
-    house.write(policy_with(preempting(service)), high(cpu="4"))
-    await house.until(lambda: service.questions("preempt"))
-    house.write(make_node("n1", cpu="6"))  # two of the four are there now without anybody leaving
+    harness.write(policy_with(preempting(service)), high(cpu="4"))
+    await harness.until(lambda: service.questions("preempt"))
+    harness.write(make_node("n1", cpu="6"))  # two of the four are there now without anybody leaving
     over.set()
-    await house.until(lambda: house.cluster.evictions)
-    await house.go()
-    assert house.cluster.evictions == ["n1-low"]
+    await harness.until(lambda: harness.cluster.evictions)
+    await harness.go()
+    assert harness.cluster.evictions == ["n1-low"]
     assert len(service.questions("preempt")) == 2
 
 
 async def test_what_an_extender_adds_to_the_victims_goes_although_the_plugins_need_it_not(
-    house: ExtendedHouse, service: Service
+    harness: ExtendedHarness, service: Service
 ) -> None:
     service.on("preempt", lambda question: wanting(n1=["n1-low", "n1-mid"]))
-    house.write(policy_with(preempting(service)), high(cpu="2"))
-    await house.until(lambda: len(house.cluster.evictions) == 2)
-    assert sorted(house.cluster.evictions) == ["n1-low", "n1-mid"]
+    harness.write(policy_with(preempting(service)), high(cpu="2"))
+    await harness.until(lambda: len(harness.cluster.evictions) == 2)
+    assert sorted(harness.cluster.evictions) == ["n1-low", "n1-mid"]
     assert len(service.questions("preempt")) == 1
 
 
-async def test_an_answer_that_nobody_needs_any_more_is_not_waited_for(house: ExtendedHouse, service: Service) -> None:
+async def test_an_answer_that_nobody_needs_any_more_is_not_waited_for(
+    harness: ExtendedHarness, service: Service
+) -> None:
     async def think(question: Body) -> Body:
         await asyncio.Event().wait()
         return {}
 
     service.on("preempt", think)
-    house.write(policy_with(preempting(service)), high(cpu="2"))
-    await house.until(lambda: service.questions("preempt"))
-    house.cluster.delete("Pod", "default/high")
-    house.tell()
-    assert house.queue.part_of(uid("high")) is None
-    await house.go()
-    assert house.scheduler.statistics()["faults"] == {}
+    harness.write(policy_with(preempting(service)), high(cpu="2"))
+    await harness.until(lambda: service.questions("preempt"))
+    harness.cluster.delete("Pod", "default/high")
+    harness.tell()
+    assert harness.queue.part_of(uid("high")) is None
+    await harness.go()
+    assert harness.scheduler.statistics()["faults"] == {}
 
 
 class SlowToLeave:
@@ -172,14 +174,14 @@ class SlowToLeave:
 
 
 async def test_the_end_of_one_question_is_not_taken_for_that_of_the_next() -> None:
-    async with running() as house:
+    async with running() as harness:
         slow = SlowToLeave()
-        house.scheduler._preempting.extenders = slow  # type: ignore[assignment]
-        house.write(make_node("n", cpu="4"), low(), high())
-        await house.go()
-        house.write(high(tolerations=[{"operator": "Exists"}]))
-        await house.go()
+        harness.scheduler._preempting.extenders = slow  # type: ignore[assignment]
+        harness.write(make_node("n", cpu="4"), low(), high())
+        await harness.go()
+        harness.write(high(tolerations=[{"operator": "Exists"}]))
+        await harness.go()
         assert (slow.asked, slow.left) == (2, 1)
-        house.cluster.delete("Pod", "default/high")
-        await house.go()
+        harness.cluster.delete("Pod", "default/high")
+        await harness.go()
         assert slow.left == 2

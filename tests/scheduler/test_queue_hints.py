@@ -22,7 +22,7 @@ from berth.scheduler.queue.queue import (
     QueuedPod,
 )
 from berth.scheduler.queue.queueing_hints import QueueingHints
-from scheduler.outspoken import Outspoken, known_change
+from scheduler.recording_plugins import Recording, known_change
 from scheduler.virtual_clock import VirtualClock, settle
 from support.builders import make_pod
 
@@ -60,9 +60,9 @@ async def parked(queue: Queue, name: str, *plugins: Plugin, cpu: str = "1") -> N
 
 
 async def test_a_change_wakes_those_whose_plugins_say_that_it_may_help(queue: Queue) -> None:
-    await parked(queue, "yes", Outspoken(True))
-    await parked(queue, "no", Outspoken(False))
-    await parked(queue, "either", Outspoken(False), Outspoken(True))
+    await parked(queue, "yes", Recording(True))
+    await parked(queue, "no", Recording(False))
+    await parked(queue, "either", Recording(False), Recording(True))
     queue.wake([known_change()])
     assert [queue.part_of(name) for name in ("yes", "no", "either")] == [
         Part.BACKOFF,
@@ -74,20 +74,20 @@ async def test_a_change_wakes_those_whose_plugins_say_that_it_may_help(queue: Qu
 async def test_where_nobody_can_be_asked_the_event_is_enough(queue: Queue) -> None:
     await parked(queue, "nobody")
     queue.wake([known_change()])
-    await parked(queue, "nothing-known", Outspoken(False))
+    await parked(queue, "nothing-known", Recording(False))
     queue.wake(NODES)
     assert queue.statistics()["unschedulable"] == 0
 
 
 async def test_without_hints_the_event_is_enough(queue: Queue) -> None:
     queue.hints = None
-    await parked(queue, "web", Outspoken(False))
+    await parked(queue, "web", Recording(False))
     queue.wake([known_change()])
     assert queue.part_of("web") is Part.BACKOFF
 
 
 async def test_a_change_of_policy_is_nobody_s_to_judge(queue: Queue) -> None:
-    await parked(queue, "web", Outspoken(False))
+    await parked(queue, "web", Recording(False))
     queue.wake([Change(frozenset({Event.POLICY}))])
     assert queue.statistics()["unschedulable"] == 0
 
@@ -96,13 +96,13 @@ async def test_what_came_during_the_attempt_is_judged_by_hints_when_the_pod_is_p
     for name, helps, part in (("no", False, Part.UNSCHEDULABLE), ("yes", True, Part.BACKOFF)):
         item = await popped(queue, name)
         queue.wake([known_change()])
-        queue.park(item, NODES, None, [Outspoken(helps)])
+        queue.park(item, NODES, None, [Recording(helps)])
         assert queue.part_of(name) is part
         queue.remove(name)
 
 
 async def test_of_several_changes_during_the_attempt_each_is_judged(queue: Queue) -> None:
-    class OnlyB(Outspoken):
+    class OnlyB(Recording):
         def hint(self, query: object, state: object, change: Change) -> bool:
             return change.node == "b"
 
@@ -117,16 +117,16 @@ async def test_more_changes_during_the_attempt_than_are_kept_count_as_help(queue
     item = await popped(queue, "web")
     for _ in range(MOST_KEPT + 1):
         queue.wake([known_change()])
-    queue.park(item, NODES, None, [Outspoken(False)])
+    queue.park(item, NODES, None, [Recording(False)])
     assert queue.part_of("web") is Part.BACKOFF
 
 
 async def test_changes_before_the_attempt_are_none_of_its_business(queue: Queue) -> None:
     other = await popped(queue, "other")  # for whom they are kept
     queue.wake([known_change()])
-    await parked(queue, "web", Outspoken(True))
+    await parked(queue, "web", Recording(True))
     assert queue.part_of("web") is Part.UNSCHEDULABLE
-    queue.park(other, NODES, None, [Outspoken(True)])
+    queue.park(other, NODES, None, [Recording(True)])
     assert queue.part_of("other") is Part.BACKOFF
 
 
@@ -141,7 +141,7 @@ async def test_nothing_is_kept_when_nobody_is_in_flight(queue: Queue) -> None:
 
 
 async def test_pods_that_are_alike_are_judged_once_however_many_they_are(queue: Queue) -> None:
-    plugin = Outspoken(False)
+    plugin = Recording(False)
     for number in range(30):
         await parked(queue, f"one-{number}", plugin)
         await parked(queue, f"two-{number}", plugin, cpu="2")
@@ -157,7 +157,7 @@ async def test_pods_that_are_alike_are_judged_once_however_many_they_are(queue: 
 async def test_no_change_costs_more_than_so_many_questions_at_once_and_all_are_asked(
     queue: Queue, clock: VirtualClock
 ) -> None:
-    plugin = Outspoken(False)
+    plugin = Recording(False)
     for number in range(ASKED_AT_ONCE + 100):
         await parked(queue, f"p-{number}", plugin, cpu=f"{number + 1}m")
     queue.wake([known_change()])
@@ -170,7 +170,7 @@ async def test_no_change_costs_more_than_so_many_questions_at_once_and_all_are_a
 async def test_a_change_that_helps_very_many_brings_back_so_many_at_once_and_then_the_next(
     queue: Queue, clock: VirtualClock
 ) -> None:
-    plugin = Outspoken(True)
+    plugin = Recording(True)
     for number in range(200):
         await parked(queue, f"p-{number}", plugin)
     await clock.advance(20)
@@ -184,7 +184,7 @@ async def test_a_change_that_helps_very_many_brings_back_so_many_at_once_and_the
 async def test_a_pod_that_was_tried_since_the_change_is_not_brought_back_by_it_again(
     queue: Queue, clock: VirtualClock
 ) -> None:
-    plugin = Outspoken(True)
+    plugin = Recording(True)
     for number in range(BROUGHT_AT_ONCE + 1):
         await parked(queue, f"p-{number}", plugin)
     await clock.advance(20)
@@ -199,7 +199,7 @@ async def test_a_pod_that_leaves_while_others_wait_for_it_to_be_tried_does_not_k
     queue: Queue, clock: VirtualClock
 ) -> None:
     for number in range(BROUGHT_AT_ONCE + 1):
-        await parked(queue, f"p-{number}", Outspoken(True))
+        await parked(queue, f"p-{number}", Recording(True))
     await clock.advance(20)
     queue.wake([known_change()])
     for number in range(BROUGHT_AT_ONCE):
@@ -232,7 +232,7 @@ async def test_pods_that_another_policy_decides_for_come_back_behind_new_ones_an
     queue: Queue, clock: VirtualClock
 ) -> None:
     for name in ("old-1", "old-2"):
-        await parked(queue, name, Outspoken(False))
+        await parked(queue, name, Recording(False))
     queue.add(parse_pod(make_pod("high", uid="high", priority=7)))
     queue.park(await queue.pop(), NODES)
     await clock.advance(20)
@@ -243,7 +243,7 @@ async def test_pods_that_another_policy_decides_for_come_back_behind_new_ones_an
 
 
 async def test_only_a_pod_that_another_decider_has_now_starts_over(queue: Queue) -> None:
-    await parked(queue, "web", Outspoken(False))
+    await parked(queue, "web", Recording(False))
     (item,) = queue.items()
     item.decider = "one"
     queue.follow_decider("web", "one")
@@ -254,7 +254,7 @@ async def test_only_a_pod_that_another_decider_has_now_starts_over(queue: Queue)
 
 
 async def test_a_plugin_that_cannot_tell_pods_apart_is_not_asked(queue: Queue) -> None:
-    class Confused(Outspoken):
+    class Confused(Recording):
         def hint_key(self, pod: Pod) -> list[str]:
             return []
 
@@ -264,8 +264,8 @@ async def test_a_plugin_that_cannot_tell_pods_apart_is_not_asked(queue: Queue) -
 
 
 async def test_nothing_is_remembered_of_pods_that_are_not_parked_any_more(queue: Queue) -> None:
-    await parked(queue, "web", Outspoken(True))
-    await parked(queue, "db", Outspoken(False))
+    await parked(queue, "web", Recording(True))
+    await parked(queue, "db", Recording(False))
     queue.wake([known_change()])
     queue.remove("db")
     parked_pods = queue._unschedulable
@@ -291,13 +291,13 @@ async def test_the_order_is_the_queue_sort_plugin_s(clock: VirtualClock) -> None
 
 
 async def test_a_pod_that_is_meant_by_name_is_woken_whatever_it_waits_for(queue: Queue) -> None:
-    await parked(queue, "web", Outspoken(False))
+    await parked(queue, "web", Recording(False))
     queue.wake_pod("web")
     assert queue.part_of("web") is Part.BACKOFF
     item = await queue.pop()
     queue.wake_pod("web")
     queue.wake_pod("unknown")
-    queue.park(item, NODES, None, [Outspoken(False)])
+    queue.park(item, NODES, None, [Recording(False)])
     assert queue.part_of("web") is Part.BACKOFF
 
 
@@ -305,7 +305,7 @@ async def test_whatever_happens_on_the_node_that_a_pod_is_nominated_to_wakes_it(
     state = State()
     queue.hints = QueueingHints(state, ErrorLog())
     for name in ("nominated", "other"):
-        await parked(queue, name, Outspoken(False))
+        await parked(queue, name, Recording(False))
     state.nominate(parse_pod(make_pod("nominated", uid="nominated")), "a")
     queue.wake([known_change(node="b"), known_change(Event.NODE_TAINTS, node="a")])
     assert queue.part_of("nominated") is Part.UNSCHEDULABLE
@@ -314,7 +314,7 @@ async def test_whatever_happens_on_the_node_that_a_pod_is_nominated_to_wakes_it(
     assert queue.part_of("other") is Part.UNSCHEDULABLE
     item = await queue.pop()
     queue.wake([known_change(node="a")])
-    queue.park(item, NODES, None, [Outspoken(False)])
+    queue.park(item, NODES, None, [Recording(False)])
     assert queue.part_of("nominated") is Part.BACKOFF
 
 

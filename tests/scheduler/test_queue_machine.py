@@ -17,7 +17,7 @@ from berth.scheduler import Queue
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.queue.queue import PACE, Part, QueuedPod
 from berth.scheduler.queue.queueing_hints import QueueingHints
-from scheduler.outspoken import Outspoken, known_change
+from scheduler.recording_plugins import Recording, known_change
 from scheduler.virtual_clock import VirtualClock, settle
 from support.builders import make_pod
 
@@ -27,9 +27,9 @@ PACES = st.sampled_from([PACE, Pace(5, 60, 50), Pace(0.5, 2, 1000)])
 LONGEST_FLUSH_SECONDS = 1000
 WAKES_ON = st.frozensets(st.sampled_from([Event.POD_REMOVED, Event.NODE_ADDED, Event.NODE_TAINTS]))
 HELPFUL = (
-    Outspoken(True, Event.POD_REMOVED),
-    Outspoken(True, Event.NODE_ADDED, Event.NODE_TAINTS),
-    Outspoken(False, Event.POD_REMOVED, Event.NODE_ADDED),
+    Recording(True, Event.POD_REMOVED),
+    Recording(True, Event.NODE_ADDED, Event.NODE_TAINTS),
+    Recording(False, Event.POD_REMOVED, Event.NODE_ADDED),
 )
 PLUGINS = st.sets(st.sampled_from(HELPFUL)).map(lambda chosen: [plugin for plugin in HELPFUL if plugin in chosen])
 

@@ -8,55 +8,57 @@ import pytest
 from berth.engine.state.resources import MOST_RESOURCES
 from berth.scheduler import Cache
 from berth.scheduler.dump import cache_lines
-from scheduler.house import House, running
+from scheduler.harness import Harness, running
 from support.builders import make_node, make_pod
 
 NAMES = {f"example.com/r{number}": "1" for number in range(20_000)}
 
 
-def columns(house: House) -> tuple[int, int]:
-    table = house.cache.state.table
+def columns(harness: Harness) -> tuple[int, int]:
+    table = harness.cache.state.table
     return len(table.used), table.static_version
 
 
 async def test_a_bound_pod_with_20_000_resource_names_changes_nothing_for_other_pods() -> None:
-    async with running() as house:
-        house.write(make_node("a"), make_node("b"), make_pod("before", scheduler="berth", cpu="1"))
-        await house.go()
-        known = columns(house)
+    async with running() as harness:
+        harness.write(make_node("a"), make_node("b"), make_pod("before", scheduler="berth", cpu="1"))
+        await harness.go()
+        known = columns(harness)
         large = make_pod("large", node="a", requests=NAMES, phase="Running")
-        house.write(large, make_pod("after", scheduler="berth", cpu="1"))
-        await house.go()
-        assert columns(house) == known
-        assert {"before", "after"} <= {key.split("/")[1] for key in bound(house)}
-        house.write({**large, "metadata": {**large["metadata"], "labels": {"app": "large"}}})
-        await house.go()
-        assert columns(house) == known
-        house.cluster.delete("Pod", "default/large")
-        await house.go()
-        assert columns(house) == known
-        assert house.cache.state.table.statistics()["resources_without_column"] == 0
+        harness.write(large, make_pod("after", scheduler="berth", cpu="1"))
+        await harness.go()
+        assert columns(harness) == known
+        assert {"before", "after"} <= {key.split("/")[1] for key in bound(harness)}
+        harness.write({**large, "metadata": {**large["metadata"], "labels": {"app": "large"}}})
+        await harness.go()
+        assert columns(harness) == known
+        harness.cluster.delete("Pod", "default/large")
+        await harness.go()
+        assert columns(harness) == known
+        assert harness.cache.state.table.statistics()["resources_without_column"] == 0
 
 
 async def test_a_pending_pod_with_20_000_resource_names_is_told_and_others_go_on() -> None:
-    async with running() as house:
-        house.write(make_node("a"), make_node("b"))
-        house.write(make_pod("large", scheduler="berth", requests=NAMES), make_pod("small", scheduler="berth", cpu="1"))
-        await house.go()
-        assert {key.split("/")[1] for key in bound(house)} == {"small"}
-        assert any("Insufficient example.com/r" in note for note in house.notes("large"))
+    async with running() as harness:
+        harness.write(make_node("a"), make_node("b"))
+        harness.write(
+            make_pod("large", scheduler="berth", requests=NAMES), make_pod("small", scheduler="berth", cpu="1")
+        )
+        await harness.go()
+        assert {key.split("/")[1] for key in bound(harness)} == {"small"}
+        assert any("Insufficient example.com/r" in note for note in harness.notes("large"))
 
 
-def bound(house: House) -> list[str]:
-    return [key for key, body in house.cluster.objects["Pod"].items() if body["spec"].get("nodeName")]
+def bound(harness: Harness) -> list[str]:
+    return [key for key, body in harness.cluster.objects["Pod"].items() if body["spec"].get("nodeName")]
 
 
 async def test_a_dump_of_a_node_has_what_pods_use_that_no_node_has() -> None:
-    house = House()
-    house.scheduler.observe("Node", make_node("a"))
-    house.scheduler.observe("Node", make_node("b", extended={"example.com/gpu": 2}))
-    house.scheduler.observe("Pod", make_pod("web", node="a", requests={"example.com/odd": "3"}))
-    said = [line for line in cache_lines(house.cache) if "pods" in line]
+    harness = Harness()
+    harness.scheduler.observe("Node", make_node("a"))
+    harness.scheduler.observe("Node", make_node("b", extended={"example.com/gpu": 2}))
+    harness.scheduler.observe("Pod", make_pod("web", node="a", requests={"example.com/odd": "3"}))
+    said = [line for line in cache_lines(harness.cache) if "pods" in line]
     assert "example.com/odd 3 of 0" in said[0]
     assert "gpu" not in said[0]
     assert "example.com/gpu 0 of 2" in said[1]

@@ -9,7 +9,7 @@ import pytest
 
 from berth.engine.binding_points import Permit
 from policy.builders import make_policy
-from scheduler.house import House, running
+from scheduler.harness import Harness, running
 from scheduler.memory_cluster import Fault, Hang, Refusal
 from scheduler.staged_plugins import Script, installed
 from support.builders import make_node, make_pod
@@ -27,8 +27,8 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
 class World:
     """Pods come and go, plugins are moody, binds go wrong, others interfere."""
 
-    def __init__(self, house: House, script: Script, seed: int) -> None:
-        self.house, self.script, self.random = house, script, Random(seed)
+    def __init__(self, harness: Harness, script: Script, seed: int) -> None:
+        self.harness, self.script, self.random = harness, script, Random(seed)
         self.count = 0
         self.is_calm = False
         self.hangs: list[Hang] = []
@@ -64,29 +64,31 @@ class World:
         what = self.random.choice([self.arrive, self.arrive, self.go, self.steal, self.allow, self.reject, self.fault])
         what()
         if self.random.random() < 0.3:
-            self.house.cluster.land_late_binds()
+            self.harness.cluster.land_late_binds()
             for hang in self.hangs:
                 hang.released.set()
         if self.random.random() < 0.05:
-            self.house.write(make_policy("p", generation=self.count + 2, predicates=entries()))
+            self.harness.write(make_policy("p", generation=self.count + 2, predicates=entries()))
         if self.random.random() < 0.7:
-            self.house.tell()
-        await self.house.clock.advance(self.random.choice([0, 0, 0.5, 3]))
+            self.harness.tell()
+        await self.harness.clock.advance(self.random.choice([0, 0, 0.5, 3]))
 
     def arrive(self) -> None:
         self.count += 1
         priority = self.random.choice([0, 0, 5])
-        self.house.cluster.write("Pod", make_pod(f"p{self.count}", cpu=1, priority=priority))
+        self.harness.cluster.write("Pod", make_pod(f"p{self.count}", cpu=1, priority=priority))
 
     def go(self) -> None:
-        names = sorted(self.house.cluster.objects["Pod"])
+        names = sorted(self.harness.cluster.objects["Pod"])
         if len(names) > 5:
-            self.house.cluster.delete("Pod", self.random.choice(names))
+            self.harness.cluster.delete("Pod", self.random.choice(names))
 
     def steal(self) -> None:
-        free = [key for key, body in self.house.cluster.objects["Pod"].items() if not body["spec"].get("nodeName")]
+        free = [key for key, body in self.harness.cluster.objects["Pod"].items() if not body["spec"].get("nodeName")]
         if free and self.random.random() < 0.3:
-            self.house.cluster.change("Pod", self.random.choice(free), lambda body: body["spec"].update(nodeName="n0"))
+            self.harness.cluster.change(
+                "Pod", self.random.choice(free), lambda body: body["spec"].update(nodeName="n0")
+            )
 
     def _waiting(self) -> tuple[Any, str] | None:
         plugin = self.random.choice([made[-1] for made in self.script.made.values()]) if self.script.made else None
@@ -105,16 +107,16 @@ class World:
 
     def fault(self) -> None:
         name = f"p{self.random.randint(1, self.count + 1)}"
-        self.house.cluster.faults[name] = self.random.choice(FAULTS)
+        self.harness.cluster.faults[name] = self.random.choice(FAULTS)
 
     async def calm_down(self) -> None:
         self.is_calm = True
-        self.house.cluster.faults.clear()
-        self.house.cluster.land_late_binds()
+        self.harness.cluster.faults.clear()
+        self.harness.cluster.land_late_binds()
         for hang in self.hangs:
             hang.released.set()
-        self.house.write(*(make_node(f"spare{i}", cpu=50) for i in range(3)))
-        await self.house.pass_time(360, step=10)
+        self.harness.write(*(make_node(f"spare{i}", cpu=50) for i in range(3)))
+        await self.harness.pass_time(360, step=10)
 
 
 def entries() -> list[dict[str, str]]:
@@ -145,16 +147,16 @@ def check_ends(script: Script) -> None:
 async def test_whatever_happens_every_attempt_ends_once_for_every_plugin_and_no_pod_is_lost(
     script: Script, seed: int
 ) -> None:
-    async with running() as house:
-        house.write(make_policy("p", predicates=entries()), *(make_node(f"n{i}", cpu=4) for i in range(3)))
-        world = World(house, script, seed)
+    async with running() as harness:
+        harness.write(make_policy("p", predicates=entries()), *(make_node(f"n{i}", cpu=4) for i in range(3)))
+        world = World(harness, script, seed)
         for _ in range(150):
             await world.step()
         await world.calm_down()
         check_ends(script)
-        assert all(body["spec"].get("nodeName") for body in house.cluster.objects["Pod"].values())
-        assert len({uid for uid, _ in house.cluster.bound}) == len(house.cluster.bound)
-        statistics = house.scheduler.statistics()
+        assert all(body["spec"].get("nodeName") for body in harness.cluster.objects["Pod"].values())
+        assert len({uid for uid, _ in harness.cluster.bound}) == len(harness.cluster.bound)
+        statistics = harness.scheduler.statistics()
         assert (statistics["stages"]["running"], statistics["stages"]["waiting"]) == (0, 0)
-        assert dict(house.cache.assumed()) == {}
-        assert (house.queue._lent, len(house.queue._log)) == ({}, 0)
+        assert dict(harness.cache.assumed()) == {}
+        assert (harness.queue._lent, len(harness.queue._log)) == ({}, 0)

@@ -8,7 +8,7 @@ import pytest
 
 from berth.model import Pod
 from engine.storage import make_claim, make_class, make_volume, pod_with
-from scheduler.house import House, running
+from scheduler.harness import Harness, running
 from scheduler.memory_cluster import Body
 from support.builders import make_node
 
@@ -23,17 +23,17 @@ def claims_of(body: Body) -> list[str]:
 
 
 class World:
-    """A house with actors that do, one step at a time, what the volume controller and a provisioner would do."""
+    """A harness with actors that do, one step at a time, what the volume controller and a provisioner would do."""
 
-    def __init__(self, house: House, seed: int) -> None:
-        self.house = house
+    def __init__(self, harness: Harness, seed: int) -> None:
+        self.harness = harness
         self.random = random.Random(seed)
-        self.claims = house.cluster.objects["PersistentVolumeClaim"]
-        self.volumes = house.cluster.objects["PersistentVolume"]
+        self.claims = harness.cluster.objects["PersistentVolumeClaim"]
+        self.volumes = harness.cluster.objects["PersistentVolume"]
         self.theirs: list[str] = []
 
     def populate(self) -> None:
-        write = self.house.cluster.write
+        write = self.harness.cluster.write
         for zone in ZONES:
             write("Node", make_node(f"node-{zone}", labels={"zone": zone}))
         write("StorageClass", make_class("local", provisioner="kubernetes.io/no-provisioner"))
@@ -50,13 +50,13 @@ class World:
     async def step(self) -> None:
         acts = (self.deliver, self.deliver, self.deliver, self.control, self.control, self.provision, self.disturb)
         self.random.choice(acts)()
-        await self.house.clock.advance(self.random.choice([0, 0, 0.5, 2]))
+        await self.harness.clock.advance(self.random.choice([0, 0, 0.5, 2]))
 
     def deliver(self) -> None:
         """The watch tells some of what it has to say, one object's news in order."""
         for _ in range(self.random.randint(1, 6)):
-            if self.house.cluster.feed:
-                self.house.cluster.hand_over(self.house.scheduler, self.house.cluster.feed.pop(0))
+            if self.harness.cluster.feed:
+                self.harness.cluster.hand_over(self.harness.scheduler, self.harness.cluster.feed.pop(0))
 
     def control(self) -> None:
         """One volume that names its claim is bound to it."""
@@ -69,7 +69,7 @@ class World:
                 and reference["uid"] == claim["metadata"]["uid"]
                 and not claim["spec"].get("volumeName")
             ):
-                self.house.cluster.change("PersistentVolumeClaim", key, partial(_bind, volume=name))
+                self.harness.cluster.change("PersistentVolumeClaim", key, partial(_bind, volume=name))
                 return
 
     def provision(self) -> None:
@@ -78,38 +78,38 @@ class World:
             node = claim["metadata"].get("annotations", {}).get(SELECTED)
             if node and not claim["spec"].get("volumeName"):
                 if self.random.random() < 0.3:
-                    self.house.cluster.change("PersistentVolumeClaim", key, _give_up)
+                    self.harness.cluster.change("PersistentVolumeClaim", key, _give_up)
                 else:
                     made = make_volume(f"made-{claim['metadata']['uid']}", node.removeprefix("node-"), phase="Bound")
                     made["spec"]["claimRef"] = {**claim["metadata"], "annotations": None}
-                    self.house.cluster.write("PersistentVolume", made)
+                    self.harness.cluster.write("PersistentVolume", made)
                 return
 
     def disturb(self) -> None:
-        self.house.cluster.volume_writes_fail = self.random.random() < 0.3
-        unbound = [key for key, body in self.house.cluster.objects["Pod"].items() if not body["spec"].get("nodeName")]
+        self.harness.cluster.volume_writes_fail = self.random.random() < 0.3
+        unbound = [key for key, body in self.harness.cluster.objects["Pod"].items() if not body["spec"].get("nodeName")]
         if unbound and self.random.random() < 0.1:
-            self.house.cluster.delete("Pod", self.random.choice(unbound))
+            self.harness.cluster.delete("Pod", self.random.choice(unbound))
         if self.random.random() < 0.1:
             key = self.random.choice(sorted(self.claims))
             if not self.claims[key]["spec"].get("volumeName"):
-                self.house.cluster.delete("PersistentVolumeClaim", key)
+                self.harness.cluster.delete("PersistentVolumeClaim", key)
                 again = make_claim(key.partition("/")[2], storage_class="made")
                 again["metadata"]["uid"] = f"again-{self.random.random()}"
-                self.house.cluster.write("PersistentVolumeClaim", again)
+                self.harness.cluster.write("PersistentVolumeClaim", again)
         free = [name for name, body in self.volumes.items() if not body["spec"].get("claimRef")]
         if free and self.random.random() < 0.1:
             self.theirs.append(self.random.choice(free))
-            self.house.cluster.change(
+            self.harness.cluster.change(
                 "PersistentVolume", self.theirs[-1], lambda body: body["spec"].update(claimRef=THEIRS)
             )
 
     async def calm_down(self) -> None:
-        self.house.cluster.volume_writes_fail = False
+        self.harness.cluster.volume_writes_fail = False
         for _ in range(40):
             self.control()
             self.provision()
-            await self.house.pass_time(10, step=5)
+            await self.harness.pass_time(10, step=5)
 
 
 def _give_up(body: Body) -> None:
@@ -125,23 +125,23 @@ def _bind(body: Body, volume: str) -> None:
 async def test_whatever_happens_no_volume_is_given_away_twice_and_no_pod_is_bound_before_its_volumes(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with running() as house:
-        world = World(house, seed)
-        carry_out = house.cluster._carry_out
+    async with running() as harness:
+        world = World(harness, seed)
+        carry_out = harness.cluster._carry_out
 
         def check(pod: Pod, node_name: str, annotations: Mapping[str, str]) -> None:
-            for key in claims_of(house.cluster.objects["Pod"].get(pod.key, {"spec": {}})):
+            for key in claims_of(harness.cluster.objects["Pod"].get(pod.key, {"spec": {}})):
                 assert BIND_COMPLETED in world.claims[key]["metadata"]["annotations"], f"{pod.key} before {key}"
             carry_out(pod, node_name, annotations)
 
-        monkeypatch.setattr(house.cluster, "_carry_out", check)
+        monkeypatch.setattr(harness.cluster, "_carry_out", check)
         world.populate()
         for _ in range(120):
             await world.step()
-            reserved = [v.name for plan in house.cache.state.volumes.shelf.plans.values() for _, v in plan.bindings]
+            reserved = [v.name for plan in harness.cache.state.volumes.shelf.plans.values() for _, v in plan.bindings]
             holders = [
                 (claim.name, volume.name)
-                for plan in house.cache.state.volumes.shelf.plans.values()
+                for plan in harness.cache.state.volumes.shelf.plans.values()
                 for claim, volume in plan.bindings
             ]
             assert len(set(reserved)) == len(set(holders))  # one claim for a volume, though pods may share the claim
@@ -150,11 +150,11 @@ async def test_whatever_happens_no_volume_is_given_away_twice_and_no_pod_is_boun
         taken = [claim["spec"]["volumeName"] for claim in world.claims.values() if claim["spec"].get("volumeName")]
         assert len(taken) == len(set(taken))
         assert all(world.volumes[name]["spec"]["claimRef"] == THEIRS for name in world.theirs)
-        assert not house.cache.state.volumes.shelf.plans
-        assert house.scheduler.statistics()["faults"] == {}
-        pods = house.cluster.objects["Pod"].values()
+        assert not harness.cache.state.volumes.shelf.plans
+        assert harness.scheduler.statistics()["faults"] == {}
+        pods = harness.cluster.objects["Pod"].values()
         bound = [pod for pod in pods if pod["spec"].get("nodeName")]
         assert bound
         for pod in pods:
             if not pod["spec"].get("nodeName"):
-                assert house.notes(pod["metadata"]["name"]), "a pod that has no node says why"
+                assert harness.notes(pod["metadata"]["name"]), "a pod that has no node says why"

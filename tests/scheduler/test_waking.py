@@ -34,7 +34,7 @@ from engine.storage import (
     pod_with,
 )
 from engine.worlds import World, make, worlds
-from scheduler.telling import events_of
+from scheduler.event_cache import events_of
 from support.builders import make_node, make_object, make_pod
 
 Body = dict[str, Any]

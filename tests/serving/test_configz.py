@@ -5,7 +5,7 @@ import orjson
 from berth.configuration import Options, as_mapping
 from berth.policy import PolicyStore
 from berth.serving.configz import camel_case, configuration
-from edge.manual_clock import ManualClock
+from cluster.manual_clock import ManualClock
 from policy.builders import make_policy
 
 KEY = "-----BEGIN PRIVATE KEY-----"

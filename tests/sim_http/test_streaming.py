@@ -51,7 +51,7 @@ class Scripted(Faults):
         return self._copies.get(body["name"], (Copy(0.0),))
 
 
-class House:
+class Harness:
     """A stream whose time is moved by hand."""
 
     def __init__(self, faults: Faults | None = None, *, lifetime_seconds: float = 1000.0) -> None:
@@ -78,86 +78,86 @@ class House:
 
 
 async def test_what_is_ready_goes_out_in_one_piece() -> None:
-    house = House()
-    house.watch.put("a", "b", "c")
-    assert await house.at(0) == "a b c"
-    assert await house.at(1) == ""
+    harness = Harness()
+    harness.watch.put("a", "b", "c")
+    assert await harness.at(0) == "a b c"
+    assert await harness.at(1) == ""
 
 
 async def test_a_bookmark_comes_every_20_seconds_and_at_the_end() -> None:
-    house = House(lifetime_seconds=30)
-    assert await house.at(19) == ""
-    assert await house.at(20) == "bookmark"
-    assert await house.at(29) == ""
-    house.watch.put("a")
-    assert await house.at(30) == "a bookmark"
-    assert await house.at(30) is None
-    assert not house.stream.cut
+    harness = Harness(lifetime_seconds=30)
+    assert await harness.at(19) == ""
+    assert await harness.at(20) == "bookmark"
+    assert await harness.at(29) == ""
+    harness.watch.put("a")
+    assert await harness.at(30) == "a bookmark"
+    assert await harness.at(30) is None
+    assert not harness.stream.cut
 
 
 async def test_all_behind_a_late_event_waits_and_keeps_its_order() -> None:
-    house = House(Scripted({"late": (Copy(5.0),)}))
-    house.watch.put("a", "late", "b")
-    assert await house.at(0) == "a"
-    house.watch.put("c")
-    assert await house.at(4) == ""
-    assert await house.at(5) == "late b c"
+    harness = Harness(Scripted({"late": (Copy(5.0),)}))
+    harness.watch.put("a", "late", "b")
+    assert await harness.at(0) == "a"
+    harness.watch.put("c")
+    assert await harness.at(4) == ""
+    assert await harness.at(5) == "late b c"
 
 
 async def test_no_bookmark_promises_what_is_still_held_back() -> None:
-    house = House(Scripted({"late": (Copy(60.0),)}), lifetime_seconds=40)
-    house.watch.put("late")
-    assert await house.at(20) == ""
-    assert await house.at(40) is None
+    harness = Harness(Scripted({"late": (Copy(60.0),)}), lifetime_seconds=40)
+    harness.watch.put("late")
+    assert await harness.at(20) == ""
+    assert await harness.at(40) is None
 
 
 async def test_a_repeat_comes_by_itself() -> None:
-    house = House(Scripted({"twice": (Copy(0.0), Copy(3.0))}))
-    house.watch.put("twice", "b")
-    assert await house.at(0) == "twice b"
-    assert await house.at(2) == ""
-    assert await house.at(3) == "twice"
+    harness = Harness(Scripted({"twice": (Copy(0.0), Copy(3.0))}))
+    harness.watch.put("twice", "b")
+    assert await harness.at(0) == "twice b"
+    assert await harness.at(2) == ""
+    assert await harness.at(3) == "twice"
 
 
 async def test_a_repeat_does_not_overtake_its_first_copy_that_waits_behind_a_late_event() -> None:
-    house = House(Scripted({"late": (Copy(5.0),), "twice": (Copy(0.0), Copy(1.0))}))
-    house.watch.put("late", "twice")
-    assert await house.at(0) == ""
-    assert await house.at(5) == "late twice twice"
+    harness = Harness(Scripted({"late": (Copy(5.0),), "twice": (Copy(0.0), Copy(1.0))}))
+    harness.watch.put("late", "twice")
+    assert await harness.at(0) == ""
+    assert await harness.at(5) == "late twice twice"
 
 
 async def test_a_missed_event_never_comes() -> None:
-    house = House(Scripted({"missed": ()}))
-    house.watch.put("a", "missed", "b")
-    assert await house.at(0) == "a b"
+    harness = Harness(Scripted({"missed": ()}))
+    harness.watch.put("a", "missed", "b")
+    assert await harness.at(0) == "a b"
 
 
 async def test_a_dropped_connection_ends_right_after_the_event() -> None:
-    house = House(Scripted({"last": (Copy(0.0, drop=True),)}))
-    house.watch.put("a", "last", "b")
-    assert await house.at(0) == "a last"
-    assert await house.at(0) is None
-    assert house.stream.cut
+    harness = Harness(Scripted({"last": (Copy(0.0, drop=True),)}))
+    harness.watch.put("a", "last", "b")
+    assert await harness.at(0) == "a last"
+    assert await harness.at(0) is None
+    assert harness.stream.cut
 
 
 async def test_a_watch_lives_no_longer_than_the_rule_says() -> None:
-    house = House(Faults([Rule(DropWatch(2.0, 2.0))]))
-    assert await house.at(1.9) == ""
-    assert await house.at(2.0) is None
-    assert house.stream.cut
+    harness = Harness(Faults([Rule(DropWatch(2.0, 2.0))]))
+    assert await harness.at(1.9) == ""
+    assert await harness.at(2.0) is None
+    assert harness.stream.cut
 
 
 async def test_a_late_rule_holds_up_real_events() -> None:
-    house = House(Faults([Rule(Late(1.0, 1.0), every=2)]))
-    house.watch.put("a", "b", "c")
-    assert await house.at(0) == "a"
-    assert await house.at(1) == "b c"
+    harness = Harness(Faults([Rule(Late(1.0, 1.0), every=2)]))
+    harness.watch.put("a", "b", "c")
+    assert await harness.at(0) == "a"
+    assert await harness.at(1) == "b c"
 
 
 async def test_a_closed_watch_ends_in_order() -> None:
-    house = House()
-    house.watch.put("a")
-    house.watch.close()
-    assert await house.at(0) == "a"
-    assert await house.at(0) is None
-    assert not house.stream.cut
+    harness = Harness()
+    harness.watch.put("a")
+    harness.watch.close()
+    assert await harness.at(0) == "a"
+    assert await harness.at(0) is None
+    assert not harness.stream.cut

@@ -1,0 +1,285 @@
+"""What the runtime does with what it is told: options, and the way of an event."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth.cluster.api import Api
+from berth.cluster.errors import Unreachable
+from berth.runtime import Options, Runtime
+from berth.serving.health import Finding
+from berth.serving.loop_watchdog import LoopWatchdog
+from cluster.manual_clock import ManualClock
+from cluster.server import Answer, Server, listed, until, write_kubeconfig
+from control_plane.process import http_get
+from policy.builders import make_policy
+from support.builders import make_node, make_pod
+from support.patience import LIMIT_SECONDS
+
+BINDING = "/api/v1/namespaces/default/pods/web/binding"
+
+
+async def test_a_pod_is_bound_once_every_kind_is_whole_and_not_before(server: Server, tmp_path: Path) -> None:
+    path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
+    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
+    server.answer("GET", "/api/v1/pods", listed("Pod", make_pod("web")))
+    server.answer("POST", BINDING, Answer(201))
+    server.answer("POST", "/apis/events.k8s.io/v1/namespaces/default/events", Answer(201))
+    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    await runtime.start()
+    runtime.on_event("Pod", None, make_pod("web"))
+    await until(lambda: runtime.readiness().kinds["Pod"] == "ok")
+    assert not runtime.readiness().is_ready
+    assert not server.seen("POST")
+    runtime.on_event("Node", None, make_node("a"))
+    await until(lambda: len(server.seen("POST", "binding")) == 1)
+    assert runtime.readiness().is_ready
+    runtime.on_event("Pod", "MODIFIED", make_pod("web", node="a"))
+    await runtime.stop()
+    assert server.seen("POST", "events")[0].body["reason"] == "Scheduled"
+    assert len(server.seen("POST", "binding")) == 1
+
+
+async def test_of_an_event_that_cannot_be_handed_over_nothing_but_the_name_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("surprise")
+
+    runtime = Runtime(Options(kubeconfig=str(write_kubeconfig(tmp_path, "http://x:1"))))
+    monkeypatch.setattr(runtime._view, "observe", fail)
+    body = make_pod("web") | {"status": "sesame"}
+    body["metadata"] |= {"annotations": {"copy": "sesame"}}
+    runtime.on_event("Pod", "ADDED", body)
+    (said,) = caplog.records
+    assert said.getMessage() == "handing over Pod default/web: RuntimeError: surprise"
+    assert vars(said)["kind"] == "Pod"
+    assert "sesame" not in caplog.text
+
+
+async def test_an_error_that_nobody_expects_does_not_end_the_housekeeping(
+    tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    problems = iter([KeyError("surprise"), Unreachable("away"), None])
+
+    class Startled(Runtime):
+        async def probe(self) -> Unreachable | None:
+            problem = next(problems)
+            if isinstance(problem, KeyError):
+                raise problem
+            return problem
+
+    caplog.set_level("INFO")
+    kubeconfig = str(write_kubeconfig(tmp_path, "http://x:1"))
+    runtime = Startled(Options(kubeconfig=kubeconfig, https_address="", standalone=True))
+    runtime._clock = clock
+    keeping = asyncio.create_task(runtime._keep_house())
+    for _ in range(3):
+        await until(lambda: clock.sleeping == 1)
+        await clock.advance(10)
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
+    assert runtime.statistics()["faults"] == {"housekeeping": 1}
+    assert [record.message for record in caplog.records if record.name == "berth.cluster.outage_log"] == [
+        "The API server is away; going on when it is back: away",
+        "The API server is back after 10 s",
+    ]
+
+
+# --- what is told of policies ----------------------------------------------------------------------------------------
+
+POLICIES = "/apis/berth.dev/v1alpha1/schedulingpolicies"
+STATUS = f"{POLICIES}/batch/status"
+
+
+@asynccontextmanager
+async def scheduling(server: Server, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Runtime]:
+    """A runtime that is open, on a cluster of one node; its reports are made when the clock says so."""
+    path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
+    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
+    server.answer("POST", BINDING, Answer(201))
+    server.answer("POST", "/apis/events.k8s.io/v1/namespaces/default/events", Answer(201))
+    server.answer("PATCH", STATUS, Answer())
+    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    runtime._clock = clock
+    await runtime.start()
+    runtime.on_event("Node", None, make_node("a"))
+    await until(lambda: runtime.readiness().is_ready)
+    yield runtime
+    await runtime.stop()
+
+
+def written(server: Server) -> list[dict[str, Any]]:
+    return [request.body["status"] for request in server.seen("PATCH", "schedulingpolicies")]
+
+
+async def test_what_is_done_under_a_policy_is_told_every_ten_seconds_and_not_with_every_pod(
+    server: Server, tmp_path: Path, clock: ManualClock
+) -> None:
+    async with scheduling(server, tmp_path, clock) as runtime:
+        runtime.on_event("SchedulingPolicy", "ADDED", make_policy())
+        await until(lambda: len(written(server)) == 1)
+        runtime.on_event("Pod", "ADDED", make_pod("web"))
+        runtime.on_event("Pod", "ADDED", make_pod("big", cpu=99))
+        await until(lambda: len(server.seen("POST", "events")) == 2)
+        assert len(written(server)) == 1
+        await until(lambda: clock.sleeping == 2)
+        await clock.advance(10)
+        await until(lambda: len(written(server)) == 2)
+        assert (written(server)[0]["placed"], written(server)[0]["pending"]) == (0, 0)
+        assert (written(server)[1]["placed"], written(server)[1]["pending"]) == (1, 1)
+
+
+async def test_nothing_is_said_of_a_policy_while_others_may_be_missing(server: Server, tmp_path: Path) -> None:
+    path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
+    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
+    based, base = make_policy(base="common"), make_policy("common", schedulerName="common")
+    server.answer("GET", POLICIES, listed("SchedulingPolicy", based, base))
+    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    await runtime.start()
+    runtime.on_event("SchedulingPolicy", None, based)
+    await runtime._report()
+    runtime.on_event("SchedulingPolicy", None, base)
+    assert runtime._statuses.statistics() == {"waiting": 0}
+    runtime.on_event("Node", None, make_node("a"))
+    await until(lambda: len(written(server)) == 2)
+    await runtime.stop()
+    accepted = [
+        one["status"] for status in written(server) for one in status["conditions"] if one["type"] == "Accepted"
+    ]
+    assert accepted == ["True", "True"]
+
+
+async def test_the_last_seconds_before_the_end_are_told_too(server: Server, tmp_path: Path, clock: ManualClock) -> None:
+    async with scheduling(server, tmp_path, clock) as runtime:
+        runtime.on_event("SchedulingPolicy", "ADDED", make_policy())
+        runtime.on_event("Pod", "ADDED", make_pod("web"))
+        await until(lambda: len(server.seen("POST", "events")) == 1)
+    assert written(server)[-1]["placed"] == 1
+
+
+async def test_our_own_status_writes_are_no_work(server: Server, tmp_path: Path, clock: ManualClock) -> None:
+    async with scheduling(server, tmp_path, clock) as runtime:
+        runtime.on_event("SchedulingPolicy", "ADDED", make_policy())
+        runtime.on_event("Pod", "ADDED", make_pod("big", cpu=99))
+        await until(lambda: len(written(server)) == 1 and len(server.seen("POST", "events")) == 1)
+        before = runtime.statistics()
+        runtime.on_event("SchedulingPolicy", "MODIFIED", make_policy() | {"status": written(server)[0]})
+        after = runtime.statistics()
+        assert after["policies"] == before["policies"]
+        assert after["scheduler"]["queue"] == before["scheduler"]["queue"]
+        await until(lambda: runtime._statuses.statistics()["waiting"] == 0)
+        assert len(written(server)) == 1
+
+
+async def test_a_report_that_goes_wrong_is_not_the_last_one(
+    server: Server, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scheduling(server, tmp_path, clock) as runtime:
+        reports = iter([KeyError("surprise"), None, None])
+        made = []
+
+        def report() -> None:
+            made.append(next(reports))
+            if made[-1] is not None:
+                raise made[-1]
+
+        monkeypatch.setattr(runtime._book, "report", report)
+        for count in (1, 2):
+            await until(lambda: clock.sleeping == 2)
+            await clock.advance(10)
+            await until(lambda count=count: len(made) == count)  # type: ignore[misc]
+        assert runtime.statistics()["faults"] == {"reporting on": 1}
+
+
+async def test_extenders_see_objects_in_full_while_a_policy_has_some(
+    server: Server, tmp_path: Path, clock: ManualClock
+) -> None:
+    async with scheduling(server, tmp_path, clock) as runtime:
+        extender = {"urlPrefix": "http://192.0.2.1:9", "filterVerb": "filter"}
+        runtime.on_event("SchedulingPolicy", "ADDED", make_policy(schedulerName="extended", extenders=[extender]))
+        runtime.on_event("Node", "MODIFIED", make_node("a"))
+        runtime.on_event("Pod", "ADDED", make_pod("web", scheduler="extended", gates=["g"]))
+        assert runtime.statistics()["bodies"] == {"pods": 1, "nodes": 1}
+        runtime.on_event("Pod", "DELETED", make_pod("web", scheduler="extended", gates=["g"]))
+        runtime.on_event("SchedulingPolicy", "DELETED", make_policy(schedulerName="extended", extenders=[extender]))
+        assert runtime.statistics()["bodies"] == {"pods": 0, "nodes": 0}
+
+
+async def test_nothing_is_told_of_policies_before_all_of_them_are_known(server: Server, tmp_path: Path) -> None:
+    path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
+    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
+    policies = [make_policy(base="later"), make_policy("later", schedulerName="later")]
+    server.answer("GET", "/apis/berth.dev/v1alpha1/schedulingpolicies", listed("SchedulingPolicy", *policies))
+    for policy in policies:
+        server.answer("PATCH", STATUS.replace("batch", policy["metadata"]["name"]), Answer())
+    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    await runtime.start()
+    runtime.on_event("SchedulingPolicy", None, policies[0])
+    assert runtime._statuses.statistics()["waiting"] == 0
+    runtime.on_event("SchedulingPolicy", None, policies[1])
+    runtime.on_event("Node", None, make_node("a"))
+    await until(lambda: len(written(server)) == 2)
+    await runtime.stop()
+    accepted = [status["conditions"][0] for status in written(server)]
+    assert {(condition["type"], condition["status"]) for condition in accepted} == {("Accepted", "True")}
+
+
+# --- what can be seen of it ------------------------------------------------------------------------------------------
+
+
+async def test_what_is_served_is_told_apart_by_name(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
+    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
+    runtime = Runtime(Options(kubeconfig=str(path), https_address="127.0.0.1:0", seed=7))
+    stuck: list[str] = []
+    runtime.alarms["leadership"] = lambda: stuck[0] if stuck else None
+    runtime.checks["leadership"] = lambda: Finding(note="stands by")
+    await runtime.start()
+    await until(lambda: runtime.api.last_answer_seconds is not None)
+    assert runtime._server is not None
+    url = f"https://127.0.0.1:{runtime._server.https_port}"
+    with monkeypatch.context() as patch:  # the words are tested here, and not how busy the machine is
+        patch.setattr(LoopWatchdog, "lag_seconds", 0.25)
+        patch.setattr(Api, "last_answer_seconds", 0.5)
+        _, text = await asyncio.to_thread(http_get, f"{url}/readyz?verbose", timeout_seconds=LIMIT_SECONDS)
+    for line in ("[-]cache failed: ", "[-]scheduler failed: ", "[+]leadership ok: stands by"):
+        assert line in text
+    assert "[+]loop ok: at most 0.250 s late in the last half minute" in text
+    assert "[+]api-server ok: it last answered 0.5 s ago" in text
+    status, text = await asyncio.to_thread(http_get, f"{url}/livez?verbose", timeout_seconds=LIMIT_SECONDS)
+    assert (status, text) == (200, "[+]loop ok\n[+]scheduler ok\n[+]leadership ok\nlivez check passed\n")
+    stuck.append("it is held without being renewed")
+    assert (await asyncio.to_thread(http_get, f"{url}/livez", timeout_seconds=LIMIT_SECONDS))[0] == 500
+    statistics = runtime.statistics()
+    assert statistics["loop_lag_seconds"] >= 0
+    assert statistics["last_api_success_seconds"] >= 0
+    assert statistics["serving"]["counts"] == {"connections": 3, "503": 1, "200": 1, "500": 1}
+    await runtime.stop()
+
+
+async def test_a_scheduling_loop_that_has_failed_is_not_alive(tmp_path: Path) -> None:
+    runtime = Runtime(Options(kubeconfig=str(write_kubeconfig(tmp_path, "http://x:1")), https_address=""))
+    runtime.failure = asyncio.get_running_loop().create_future()
+    assert runtime.alarms["scheduler"]() is None
+    runtime.failure.set_exception(KeyError("surprise"))
+    assert runtime.alarms["scheduler"]() == "the scheduling loop has ended with an error"
+    assert isinstance(runtime.failure.exception(), KeyError)
+
+
+async def test_a_loop_that_lags_is_not_ready(tmp_path: Path) -> None:
+    runtime = Runtime(Options(kubeconfig=str(write_kubeconfig(tmp_path, "http://x:1")), https_address=""))
+    runtime._pulse = LoopWatchdog(lambda: now[0])
+    now = [0.0]
+    runtime._pulse.start()
+    assert runtime.checks["loop"]().problem is None
+    now[0] = 6.0
+    runtime._pulse.beat()
+    assert runtime.checks["loop"]().problem == "it came round 5.5 s late in the last half minute"
+    runtime._pulse.stop()
