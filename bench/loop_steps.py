@@ -171,7 +171,7 @@ async def run(nodes: int) -> list[Phase]:
         kubeconfig = str(write_kubeconfig(Path(folder), "http://127.0.0.1:1"))
         credentials = Credentials(Source(kubeconfig, None))
         api = Api(credentials, open_transport=lambda *_, **__: server)
-        options = Options(kubeconfig=kubeconfig, https_address="", standalone=True, seed=1, census_seconds=86_400)
+        options = Options(kubeconfig=kubeconfig, https_address="", standalone=True, seed=1, resync_seconds=86_400)
         runtime = Runtime(options, api=api, credentials=credentials, collector=Collector())
         for resource in runtime.resources:
             server.prepare(resource.path, METADATA_ONLY, METADATA_PAGE)
@@ -290,13 +290,13 @@ class Course:
             await asyncio.sleep(0.5)
 
     async def compare(self) -> None:
-        self.runtime._census.want()
+        self.runtime._cache_sync.want()
         await asyncio.sleep(25)
 
     async def confirm(self) -> None:
-        await self.runtime._census.confirm(1.0)
+        await self.runtime._cache_sync.confirm(1.0)
         await asyncio.sleep(20)  # it has every kind compared afterwards
-        await self.runtime._census.stop()  # the lists stay as they are, whatever changes from here on
+        await self.runtime._cache_sync.stop()  # the lists stay as they are, whatever changes from here on
 
     async def dump(self) -> None:
         with mock.patch.object(logging.getLogger("berth"), "disabled", True):

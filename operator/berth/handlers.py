@@ -12,7 +12,7 @@ give up:
 
 Some things still end kopf's operator: a watch that reports an error other than 410, and a kind whose CRD is deleted
 under its watch. `watch` starts it again in the same process, beside the same scheduler and cache; the relist brings
-the cache up to date. Under `kopf run` the process ends instead, and whoever supervises it starts it again.
+the cache up to date. Under `kopf run` the process ends instead, and its supervisor starts it again.
 
 A store that was restored from a backup is another such thing, although kopf does not notice it: it asks for changes
 after a version that lies in the future, and an API server sends nothing until its versions have come that far. So the
@@ -46,7 +46,7 @@ BACKOFF_SECONDS = (0.25, 0.5, 1.0, 2.0, 3.0)
 RESTART_SECONDS = (1.0, 2.0, 5.0, 10.0)
 CALM_SECONDS = 60.0
 LOGIN_PAUSE_SECONDS = 1.0
-# Nobody is told it. Left to itself kopf looks up the user's name, and in a container the user is but a number.
+# It is reported to no one. By default kopf looks up the user's name, and in a container the user is but a number.
 IDENTITY: Any = "berth"
 KOPF_FOLDER = str(Path(kopf.__file__).parent)
 
@@ -157,7 +157,7 @@ class Login:
         traces: Sequence[aiohttp.TraceConfig] = (),
         response_class: Callable[[str], type[DeepJsonResponse]] = lambda _: DeepJsonResponse,
     ) -> None:
-        """`traces` are told of every request; `response_class` is asked for with the URL of the server."""
+        """`traces` are notified of every request; `response_class` is asked for with the URL of the server."""
         self._credentials = credentials
         self._traces = traces
         self._response_class = response_class
@@ -167,7 +167,7 @@ class Login:
     async def log_in(self, **_: Any) -> kopf.AiohttpSession:
         self._logins += 1
         if self._logins > 1:
-            # Asked again means turned away: fresh credentials, and not in a tight loop if those are no better.
+            # Asked again: the last ones were refused. Load fresh ones, and not in a tight loop if those are no better.
             await asyncio.sleep(LOGIN_PAUSE_SECONDS)
             await self._credentials.load()
         info = await connection(self._credentials, priority=self._logins)

@@ -1,18 +1,18 @@
 """The composition root: builds the scheduler and everything around it, and carries what the watches say to it.
 
     kopf --> handlers --> Runtime.on_event --> Scheduler (observe, remove)
-                                |-----------> Census (seen, listed again, gone)
+                                |-----------> CacheSync (seen, listed again, gone)
                                 +-----------> PolicyStatuses, conditions that are no longer true
     Scheduler --> KubernetesCluster --> Api
     Scheduler --> Extending --> HttpExtenders, with what ObjectBodies keeps for them
     Scheduler --> PolicyStore.usage --> (every 10 s) --> PolicyStatuses
 
 Where several replicas run, `Leader` says when decisions are made and what is written (the fence); a standby hears and
-counts everything, and does nothing.
+compares everything, and does nothing.
 
-It also keeps house: it notices that the API server is away and says so now and then, has every kind counted when it
-is back, and has pods counted when the echo of a bind is missing. `dump` has what is known written to the log. An error
-that ends the scheduling loop is kept in `failure`, for whoever runs the process to end it.
+Its housekeeping notices that the API server is away and logs so now and then. It resyncs every kind when the server is
+back, and pods when the confirmation of a bind is missing. `dump` writes what is known to the log. An error that ends
+the scheduling loop is kept in `failure`: the caller ends the process.
 
 Two answers of the API server end what is usual (`cluster/identity.py`, `cluster/cache_sync.py`):
 
@@ -147,7 +147,7 @@ class Runtime:
         gates = {**DEFAULTS, **options.feature_gates}
         features = Features(gates[EXPRESSIONS], gates[PYTHON_PLUGINS], gates[SHADOW_POLICIES], gates[PREEMPTION])
         self.resources = tuple(kind for kind in RESOURCES if features.preemption or kind.kind != BUDGET)
-        """The kinds that are watched. Nobody but preemption asks for disruption budgets."""
+        """The kinds that are watched. Only preemption needs disruption budgets."""
         self.bulk = tuple(kind for kind in self.resources if gates[BULK_INTAKE] and kind.kind != POLICY)
         """Those of them whose lists and watches are read in bulk. Policies are few, and come kopf's way."""
         self._book = PolicyStore(
@@ -171,19 +171,19 @@ class Runtime:
         )
         self._policy_labels = Names(MOST_POLICIES)
         self._statuses = PolicyStatuses(self.api, clock, self._faults, self._cluster.gate)
-        self._view = EventFanout(self._cache, self._scheduler, self._bodies, self._follow)
+        self._fanout = EventFanout(self._cache, self._scheduler, self._bodies, self._follow)
         self._identity = identity or ClusterIdentity(self.api)
         self._identity.on_other, self._identity.on_rewound = self._refuse, self._note_versions
-        self._census = CacheSync(
+        self._cache_sync = CacheSync(
             self.api,
             clock,
             self._faults,
-            self._view,
+            self._fanout,
             self.resources,
             identity=self._identity,
-            on_whole=self._become_whole,
+            on_synced=self._become_synced,
             on_rewound=self._note_rewound,
-            regular_seconds=options.census_seconds,
+            regular_seconds=options.resync_seconds,
             bulk=[resource.kind for resource in self.bulk],
         )
         self._neighbours = Neighbours(options.installation, options.peering_name)
@@ -205,17 +205,17 @@ class Runtime:
         self._tasks: list[asyncio.Task[None]] = []
         self._dumping: asyncio.Task[None] | None = None
         self._is_open = False
-        self._is_whole = False  # every kind has been listed; stays so
+        self._is_synced = False  # every kind has been synced; stays so
         self._has_stepped_down = False
         self._look_soon = asyncio.Event()
         self._checks_of_watches: dict[asyncio.Task[None], None] = {}
         self._starting_over: asyncio.Task[None] | None = None
-        self._has_started_over = False  # and nobody has been woken since
+        self._has_started_over = False  # and no pod has been woken since
         self._watch_has_ended = asyncio.Event()
         self._hears = asyncio.Event()  # not between the end of a watch and the beginning of the next
         self._hears.set()
         self.rewatch: Callable[[], None] = self._watch_has_ended.set
-        """Has watching end and begin anew; `watch_ended` is called in between. By default nobody watches."""
+        """Has watching end and begin anew; `watch_ended` is called in between. By default nothing watches."""
         self._echoes_missing = 0
         self.failure: asyncio.Future[None] | None = None
         self.watch_restarts = 0
@@ -243,7 +243,7 @@ class Runtime:
         return Leader(
             leadership,
             peering.Peering(self.api, clock, name, leadership),
-            self._census,
+            self._cache_sync,
             clock,
             self._faults,
             echo_is_missing=self._scheduler.echo_is_missing,
@@ -281,7 +281,7 @@ class Runtime:
         self.api.on_return = self._come_back
         self._cluster.start()
         self._statuses.start()
-        self._census.start()
+        self._cache_sync.start()
         self._tasks = [
             asyncio.create_task(self._schedule(), name="scheduler"),
             asyncio.create_task(self._keep_house(), name="housekeeping"),
@@ -312,7 +312,7 @@ class Runtime:
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)
-        await self._census.stop()
+        await self._cache_sync.stop()
         await self.step_down()
         await self._cluster.stop()
         tasks = self._tasks + ([self._dumping] if self._dumping is not None else [])
@@ -327,19 +327,19 @@ class Runtime:
         if self._collector is not None:
             self._collector.stop()
 
-    def _become_whole(self) -> None:
+    def _become_synced(self) -> None:
         self._is_open = True
-        if not self._is_whole:
-            self._is_whole = True
+        if not self._is_synced:
+            self._is_synced = True
             if self._collector is not None:
                 self._collector.settle()
         if self.lead is None:
-            _log.info("Every kind is whole: scheduling begins")
+            _log.info("Every kind is synced: scheduling begins")
             self._open()
             # Not before: without all the others, what a policy is based on seems missing and what rivals it away.
             self._statuses.put(self._book.statuses())
         else:
-            _log.info("Every kind is whole: this replica can lead")
+            _log.info("Every kind is synced: this replica can lead")
             if self.lead.is_open:  # and has gone on leading while everything was listed again
                 self._open()
                 self._statuses.put(self._book.statuses())
@@ -412,8 +412,8 @@ class Runtime:
         self._starting_over = asyncio.create_task(self._fall_silent(), name="refusing")
 
     async def _fall_silent(self) -> None:
-        """Nobody counts any more, and others may lead: our record is not renewed."""
-        await self._census.stop()
+        """No kind is compared any more, and others may lead: our record is not renewed."""
+        await self._cache_sync.stop()
         for task in self._tasks:
             if task.get_name() == LEADING:
                 task.cancel()
@@ -421,7 +421,7 @@ class Runtime:
             await self.lead.stop()
 
     def _check_cluster(self) -> Finding:
-        """Health is shown to anybody, so no UID is named."""
+        """Health is shown to every client, so no UID is named."""
         if self.refusal:
             return Finding("another cluster answers than the one that this process began with; start it again")
         if self._starting_over is not None and not self._starting_over.done():
@@ -429,7 +429,7 @@ class Runtime:
         return Finding()
 
     def _note_versions(self, words: str) -> None:
-        self._census.tell_rewound(NAMESPACE_KIND, words)
+        self._cache_sync.tell_rewound(NAMESPACE_KIND, words)
 
     def _note_rewound(self, words: str) -> None:
         """The store has gone back in time: start over, once for all who notice."""
@@ -452,11 +452,11 @@ class Runtime:
         self._watch_has_ended.clear()
         self.rewatch()
         await self._watch_has_ended.wait()
-        self._view.start_over()
+        self._fanout.start_over()
         self._identity.start_over()
         if self.lead is not None:
             self.lead.start_over()
-        await self._census.start_over()
+        await self._cache_sync.start_over()
         self._hears.set()
 
     async def watch_ended(self) -> None:
@@ -473,7 +473,7 @@ class Runtime:
 
     def begin_list(self, kind: str) -> ListInProgress:
         """The watch lists the kind, and hands the list over in bulk."""
-        return self._census.begin_list(kind)
+        return self._cache_sync.begin_list(kind)
 
     def on_list(self, listed: ListInProgress, bodies: Sequence[Mapping[str, Any]]) -> None:
         """The next objects of such a list. Never raises."""
@@ -489,7 +489,7 @@ class Runtime:
     def end_list(self, listed: ListInProgress) -> None:
         """The list is complete. Never raises."""
         if self._hears.is_set():
-            self._census.end_list(listed)
+            self._cache_sync.end_list(listed)
 
     def on_changes(self, kind: str, changes: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """What a watch says, many at a time and in its order. Never raises."""
@@ -508,10 +508,10 @@ class Runtime:
                 self._identity.note(uid)
             removed = type_ == "DELETED"
             if removed:
-                self._view.remove(kind, body)
+                self._fanout.remove(kind, body)
             else:
-                self._view.observe(kind, body)
-            self._census.note(kind, uid, listed=type_ is None, removed=removed)
+                self._fanout.observe(kind, body)
+            self._cache_sync.note(kind, uid, listed=type_ is None, removed=removed)
         except OtherCluster:
             pass
         except Exception as error:
@@ -523,19 +523,19 @@ class Runtime:
         """A watch is opened, or opened again, and goes on from this version."""
         number = version_number(version)
         if number is not None and self._hears.is_set() and self._tasks:
-            task = asyncio.create_task(self._census.check_watch(kind, number), name=f"watch-{kind}")
+            task = asyncio.create_task(self._cache_sync.check_watch(kind, number), name=f"watch-{kind}")
             self._checks_of_watches[task] = None
             task.add_done_callback(self._checks_of_watches.pop)
 
     def _note_nameless(self, kind: str) -> None:
-        """Without a UID nobody can say which object it is about; said once a kind, counted always."""
+        """Without a UID the object is unknown. Logged once a kind, counted always."""
         self._nameless[kind] += 1
         if self._nameless[kind] == 1:
             said = "A %s without a name and a UID of its own was reported: it is left out"
             _log.warning(said, kind, extra={"kind": kind})
 
     def on_peering(self, type_: str | None, body: Mapping[str, Any]) -> None:
-        """A peering object, ours or somebody else's. Never raises."""
+        """A peering object, ours or that of another installation. Never raises."""
         if not self._hears.is_set():
             return
         try:
@@ -546,7 +546,7 @@ class Runtime:
             self._faults.note("handing over", f"{peering.KIND} {object_key(body)}", error, kind=peering.KIND)
 
     def _follow(self, kind: str, body: Mapping[str, Any], removed: bool) -> None:
-        """An object has been handed over, by the watch or by the census: what was to be said may be outdated."""
+        """An object has been handed over, by the watch or by the cache sync: what was to be said may be outdated."""
         if kind == "Pod":
             spec = body.get("spec")
             if removed or (isinstance(spec, dict | Mapping) and spec.get("nodeName")):
@@ -570,9 +570,9 @@ class Runtime:
                 self._faults.note("housekeeping", "for the scheduler", error)
 
     def _come_back(self) -> None:
-        """The API server answers again: it may be another one, or in another time, and what it did was not told."""
+        """The API server answers again: it may be another one, or in another time, and it has reported no changes."""
         self._look_soon.set()
-        self._census.want()
+        self._cache_sync.want()
 
     async def _keep_reporting(self) -> None:
         """What was done under the policies goes into their statuses now and then, not with every decision."""
@@ -583,7 +583,7 @@ class Runtime:
     @property
     def _speaks(self) -> bool:
         """Whether it is for us to say something of policies."""
-        return self._is_whole and (self.lead is None or self.lead.is_leading)
+        return self._is_synced and (self.lead is None or self.lead.is_leading)
 
     async def _report(self) -> None:
         if not self._speaks:
@@ -608,13 +608,13 @@ class Runtime:
     def _look_for_echoes(self) -> None:
         missing = int(self._scheduler.statistics().get("echo_missing", 0))
         if missing > self._echoes_missing:
-            self._census.want("Pod")
+            self._cache_sync.want("Pod")
         self._echoes_missing = missing
 
     # --- what can be seen of it ------------------------------------------------------------------------------------
 
     def dump(self) -> None:
-        """Have everything that decisions hang on written to the log, and compared with the API server soon."""
+        """Write everything that decisions depend on to the log, and compare it with the API server soon."""
         if self._dumping is None or self._dumping.done():
             self._dumping = asyncio.create_task(self._dump(), name="dump")
 
@@ -622,7 +622,7 @@ class Runtime:
         try:
             await dump.write(self.cache_lines(), self._clock)
             await dump.write(self.queue_lines(), self._clock)
-            self._census.report()
+            self._cache_sync.report()
         except Exception as error:
             self._faults.note("dumping", "what is known", error)
 
@@ -636,7 +636,7 @@ class Runtime:
 
     def readiness(self) -> Readiness:
         findings = {name: check() for name, check in self.checks.items()}
-        return Readiness(self._census.wholeness(), self._is_open, findings)
+        return Readiness(self._cache_sync.sync_state(), self._is_open, findings)
 
     def _check_loop(self) -> Finding:
         lag = self._pulse.lag_seconds
@@ -652,7 +652,7 @@ class Runtime:
         return Finding(note=f"it last answered {age:.1f} s ago" + ("" if self.api.reachable else ", and is away now"))
 
     def _standing(self) -> Finding:
-        """Our part in the leadership, in words. Health is shown to anybody, so no replica is named."""
+        """Our part in the leadership, in words. Health is shown to every client, so no replica is named."""
         lead = self.lead
         if lead is None:
             return Finding()
@@ -664,7 +664,7 @@ class Runtime:
         return {
             "scheduler": self._scheduler.statistics(),
             "cluster": self._cluster.statistics(),
-            "census": self._census.statistics(),
+            "cache_sync": self._cache_sync.statistics(),
             "bodies": self._bodies.statistics(),
             "policies": {**self._book.statistics(), **self._policy_statistics()},
             "faults": dict(self._faults.counts),
@@ -680,7 +680,7 @@ class Runtime:
         }
 
     def _lead_alone(self) -> dict[str, int]:
-        """Of the only replica: nobody takes the lead from it, and it writes once its cache is whole."""
+        """Of the only replica: nobody takes the lead from it, and it writes once its cache is synced."""
         return {"leading": 1, "open": int(self._is_open), "changes": 0, "closings": 0}
 
     def _policy_statistics(self) -> dict[str, Any]:

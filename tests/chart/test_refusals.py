@@ -22,7 +22,7 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         {"config": {"httpsAddress": ":1"}},
         "config: Additional property httpsAddress is not allowed",
     ),
-    "a census of every instant": ({"config": {"censusSeconds": 0}}, "config.censusSeconds: Must be greater than"),
+    "a resync of every instant": ({"config": {"resyncSeconds": 0}}, "config.resyncSeconds: Must be greater than"),
     "a gate that is no switch": (
         {"config": {"featureGates": {"Expressions": "yes"}}},
         "config.featureGates.Expressions: Invalid type",

@@ -79,7 +79,7 @@ async def test_berth_is_refused_every_right_that_the_role_lacks_and_uses_it_when
     needed = NEEDED | {CREATES_PEERING}
     asked = Asked(audited.audit_log, USER)
     async with Silence(audited.url) as proxy:
-        berth = berth_as_account(audited, chart, tmp_path, "--census-seconds=1", url=proxy.url)
+        berth = berth_as_account(audited, chart, tmp_path, "--resync-seconds=1", url=proxy.url)
         async with started_again_and_again(berth), at_work(api, berth, account_token(audited)):
             with contextlib.suppress(TimeoutError):  # the comparison says what is missing
                 async with asyncio.timeout(GROWN_SECONDS):

@@ -26,7 +26,7 @@ from support.builders import make_node
 
 pytestmark = pytest.mark.cluster
 
-CENSUS_SECONDS = 2
+RESYNC_SECONDS = 2
 USED_SECONDS = 120.0
 LOOK_SECONDS = 0.2
 
@@ -37,7 +37,7 @@ async def test_berth_asks_for_everything_that_it_needs_and_for_nothing_else(
     chart = installed({})
     asked = Asked(audited.audit_log, USER)
     async with Silence(audited.url) as proxy:
-        berth = berth_as_account(audited, chart, tmp_path, f"--census-seconds={CENSUS_SECONDS}", url=proxy.url)
+        berth = berth_as_account(audited, chart, tmp_path, f"--resync-seconds={RESYNC_SECONDS}", url=proxy.url)
         await asyncio.to_thread(berth.start)
         try:
             await have_everything_done(api)

@@ -25,7 +25,7 @@ EVERYTHING: Values = {
     "config": {
         "logLevel": "debug",
         "logFormat": "text",
-        "censusSeconds": 60,
+        "resyncSeconds": 60,
         "builtInPolicy": False,
         "seed": 7,
         "debugEndpoints": True,

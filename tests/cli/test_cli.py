@@ -77,8 +77,8 @@ def test_an_address_that_others_could_reach_is_refused_in_words(capsys: Captured
     [
         ("BERTH_SEED", "x"),
         ("BERTH_LOG_LEVEL", "loud"),
-        ("BERTH_CENSUS_SECONDS", "-5"),
-        ("BERTH_CENSUS_SECONDS", "0"),
+        ("BERTH_RESYNC_SECONDS", "-5"),
+        ("BERTH_RESYNC_SECONDS", "0"),
         ("BERTH_HTTP_ADDRESS", "0.0.0.0:1"),
         ("BERTH_HTTPS_ADDRESS", "0.0.0.0"),
         ("BERTH_DEBUG_ENDPOINTS", "yes"),
@@ -153,16 +153,16 @@ def test_no_cases_give_no_verdicts(tmp_path: Path) -> None:
 def test_the_environment_of_run_does_not_break_other_commands(
     monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
-    for variable in ("BERTH_SEED", "BERTH_CENSUS_SECONDS", "BERTH_LOG_LEVEL", "BERTH_HTTP_ADDRESS"):
+    for variable in ("BERTH_SEED", "BERTH_RESYNC_SECONDS", "BERTH_LOG_LEVEL", "BERTH_HTTP_ADDRESS"):
         monkeypatch.setenv(variable, "x")
     assert exit_code(*arguments) == 0
 
 
 def test_flags_win_over_the_environment_and_the_environment_over_defaults() -> None:
     flags = make_parser("berth").parse_args(["run", "--seed", "0", "--http-address", "", "--log-format", "json"])
-    environment = {"BERTH_SEED": "5", "BERTH_HTTP_ADDRESS": "127.0.0.1:5", "BERTH_CENSUS_SECONDS": "9"}
+    environment = {"BERTH_SEED": "5", "BERTH_HTTP_ADDRESS": "127.0.0.1:5", "BERTH_RESYNC_SECONDS": "9"}
     options = read_options(flags, environment | {"BERTH_LOG_LEVEL": "debug", "BERTH_LOG_FORMAT": "text"})
-    assert options == Options(seed=0, census_seconds=9, log_level="debug", log_format="json")
+    assert options == Options(seed=0, resync_seconds=9, log_level="debug", log_format="json")
     assert read_options(make_parser("berth").parse_args(["run"]), {}) == Options()
 
 

@@ -88,7 +88,7 @@ class Harness:
         return sorted(pod.name for pod in self.cache.state.table.pods_on(node_name).values())
 
     def drift(self) -> dict[str, dict[str, int]]:
-        counts: dict[str, dict[str, int]] = self.runtime.statistics()["census"]["drift"]
+        counts: dict[str, dict[str, int]] = self.runtime.statistics()["cache_sync"]["drift"]
         return counts
 
     async def pass_time(self, seconds: float) -> None:

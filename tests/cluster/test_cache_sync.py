@@ -1,4 +1,4 @@
-"""When is a kind whole, what is a ghost, and what did the watch miss."""
+"""When is a kind synced, what is a ghost, and what did the watch miss."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Set
@@ -41,7 +41,7 @@ def no_such(name: str) -> Answer:
 
 
 class Cache:
-    """Known objects, and what the census did to them."""
+    """Known objects, and what the cache sync did to them."""
 
     def __init__(self) -> None:
         self.registers = {kind: Register() for kind in ("Node", "Pod", "Policy", "Namespace")}
@@ -79,57 +79,57 @@ class Harness:
         self._clock = clock
         self.faults = ErrorLog()
         self.cache = Cache()
-        self.whole: list[str] = []
+        self.synced: list[str] = []
         self.others: list[str] = []
         self.rewound: list[str] = []
         self.identity = ClusterIdentity(api, on_other=self.others.append, on_rewound=self.rewound.append)
 
-    def count(self, *resources: WatchedResource) -> CacheSync:
-        self.census = CacheSync(
+    def start(self, *resources: WatchedResource) -> CacheSync:
+        self.sync = CacheSync(
             self._api,
             self._clock,
             self.faults,
             self.cache,
             resources,
             identity=self.identity,
-            on_whole=lambda: self.whole.append("whole"),
+            on_synced=lambda: self.synced.append("synced"),
             on_rewound=self.rewound.append,
         )
-        self.census.start()
-        return self.census
+        self.sync.start()
+        return self.sync
 
     def arrive(self, kind: str, name: str, *, listed: bool = True) -> None:
         self.cache.observe(kind, meta(name))
-        self.census.note(kind, f"uid-{name}", listed=listed, removed=False)
+        self.sync.note(kind, f"uid-{name}", listed=listed, removed=False)
 
 
 @pytest.fixture
 async def harness(api: Api, clock: ManualClock) -> AsyncIterator[Harness]:
     harness = Harness(api, clock)
     yield harness
-    await harness.census.stop()
+    await harness.sync.stop()
 
 
-async def test_a_kind_is_whole_when_everything_listed_has_arrived(server: Server, harness: Harness) -> None:
+async def test_a_kind_is_synced_when_everything_listed_has_arrived(server: Server, harness: Harness) -> None:
     server.answer("GET", "/api/v1/nodes", page("a", "b"))
-    census = harness.count(NODES)
-    await until(lambda: "2 of 2" in census.wholeness()["Node"])
+    sync = harness.start(NODES)
+    await until(lambda: "2 of 2" in sync.sync_state()["Node"])
     harness.arrive("Node", "a")
-    assert not census.whole
+    assert not sync.synced
     harness.arrive("Node", "b")
-    await until(lambda: harness.whole == ["whole"])
-    assert census.wholeness() == {"Node": "ok"}
+    await until(lambda: harness.synced == ["synced"])
+    assert sync.sync_state() == {"Node": "ok"}
     assert server.requests[0].headers["Accept"].startswith("application/json;as=PartialObjectMetadataList")
 
 
-async def test_all_kinds_have_to_be_whole(server: Server, harness: Harness) -> None:
+async def test_all_kinds_have_to_be_synced(server: Server, harness: Harness) -> None:
     server.answer("GET", "/api/v1/nodes", page())
     server.answer("GET", "/api/v1/pods", page("x", namespace="default"))
-    census = harness.count(NODES, PODS)
-    await until(lambda: census.wholeness()["Node"] == "ok" and "1 of 1" in census.wholeness()["Pod"])
-    assert harness.whole == []
+    sync = harness.start(NODES, PODS)
+    await until(lambda: sync.sync_state()["Node"] == "ok" and "1 of 1" in sync.sync_state()["Pod"])
+    assert harness.synced == []
     harness.arrive("Pod", "x")
-    await until(lambda: harness.whole == ["whole"])
+    await until(lambda: harness.synced == ["synced"])
     assert server.seen("GET", "pods")[0].query["fieldSelector"] == "status.phase!=Failed"
 
 
@@ -137,17 +137,17 @@ async def test_an_object_deleted_before_it_arrived_is_not_waited_for(
     server: Server, harness: Harness, clock: ManualClock
 ) -> None:
     server.answer("GET", "/api/v1/nodes", page("a"), page())
-    census = harness.count(NODES)
-    await until(lambda: "1 of 1" in census.wholeness()["Node"] and clock.sleeping == 1)
+    sync = harness.start(NODES)
+    await until(lambda: "1 of 1" in sync.sync_state()["Node"] and clock.sleeping == 1)
     await clock.advance(0.5)
-    await until(lambda: harness.whole == ["whole"])
+    await until(lambda: harness.synced == ["synced"])
 
 
-async def test_an_api_that_is_not_served_is_whole_and_looked_at_again(
+async def test_an_api_that_is_not_served_is_synced_and_looked_at_again(
     server: Server, harness: Harness, clock: ManualClock
 ) -> None:
-    harness.count(POLICIES)
-    await until(lambda: harness.whole == ["whole"] and clock.sleeping == 1)
+    harness.start(POLICIES)
+    await until(lambda: harness.synced == ["synced"] and clock.sleeping == 1)
     server.answer("GET", "/apis/berth.dev/v1/policies", page("p", kind="Policy"))
     await clock.advance(300)
     await until(lambda: len(server.requests) >= 2)
@@ -158,9 +158,9 @@ async def test_a_list_that_fails_is_tried_again_for_ever(
     server: Server, harness: Harness, clock: ManualClock, trouble: Any
 ) -> None:
     server.answer("GET", "/api/v1/nodes", *[trouble] * 8, page())
-    census = harness.count(NODES)
-    await until(lambda: "cannot be listed" in census.wholeness()["Node"])
-    while not harness.whole:
+    sync = harness.start(NODES)
+    await until(lambda: "cannot be listed" in sync.sync_state()["Node"])
+    while not harness.synced:
         await until(lambda: clock.sleeping == 1)
         await clock.advance(15)
 
@@ -177,15 +177,15 @@ async def test_what_a_kind_waits_for_names_no_server_and_a_right_only_where_it_i
     server: Server, harness: Harness, trouble: Any, said: str
 ) -> None:
     server.answer("GET", "/api/v1/nodes", trouble)
-    census = harness.count(NODES)
-    await until(lambda: census.wholeness() == {"Node": f"cannot be listed: {said}"})
+    sync = harness.start(NODES)
+    await until(lambda: sync.sync_state() == {"Node": f"cannot be listed: {said}"})
 
 
 async def test_what_a_list_lacks_and_the_server_does_not_find_is_removed(server: Server, harness: Harness) -> None:
     server.answer("GET", "/api/v1/namespaces/default/pods/old", no_such("old"))
     harness.cache.observe("Pod", meta("old", "default"))
-    harness.count(PODS)
-    await until(lambda: harness.whole == ["whole"])
+    harness.start(PODS)
+    await until(lambda: harness.synced == ["synced"])
     assert harness.cache.removed == [{"metadata": {"uid": "uid-old", "name": "old", "namespace": "default"}}]
 
 
@@ -195,8 +195,8 @@ async def test_what_arrives_during_the_list_is_no_ghost(server: Server, harness:
         return page()
 
     server.answer("GET", "/api/v1/nodes", arrive_meanwhile)
-    harness.count(NODES)
-    await until(lambda: harness.whole == ["whole"])
+    harness.start(NODES)
+    await until(lambda: harness.synced == ["synced"])
     assert harness.cache.removed == []
 
 
@@ -205,23 +205,23 @@ async def test_what_is_deleted_during_the_list_is_not_missing(server: Server, ha
 
     def delete_meanwhile(_: Seen) -> Answer:
         harness.cache.remove("Node", meta("a"))
-        harness.census.note("Node", "uid-a", listed=False, removed=True)
+        harness.sync.note("Node", "uid-a", listed=False, removed=True)
         return page("a")
 
     server.answer("GET", "/api/v1/nodes", delete_meanwhile)
-    harness.count(NODES)
-    await until(lambda: harness.whole == ["whole"])
+    harness.start(NODES)
+    await until(lambda: harness.synced == ["synced"])
 
 
-async def test_a_relist_has_the_kind_counted_when_it_has_calmed_down(
+async def test_a_relist_has_the_kind_compared_when_it_has_calmed_down(
     server: Server, harness: Harness, clock: ManualClock
 ) -> None:
     server.answer("GET", "/api/v1/nodes", page("a", "b"), page("a"))
     server.answer("GET", "/api/v1/nodes/b", no_such("b"))
     for name in ("a", "b"):
         harness.cache.observe("Node", meta(name))
-    harness.count(NODES)
-    await until(lambda: harness.whole == ["whole"] and clock.sleeping == 1)
+    harness.start(NODES)
+    await until(lambda: harness.synced == ["synced"] and clock.sleeping == 1)
     harness.arrive("Node", "a", listed=True)
     await until(lambda: clock.sleeping >= 1)
     await clock.advance(2)
@@ -229,11 +229,11 @@ async def test_a_relist_has_the_kind_counted_when_it_has_calmed_down(
     await until(lambda: [body["metadata"]["name"] for body in harness.cache.removed] == ["b"])
 
 
-async def test_a_change_does_not_have_the_kind_counted(server: Server, harness: Harness, clock: ManualClock) -> None:
+async def test_a_change_does_not_have_the_kind_compared(server: Server, harness: Harness, clock: ManualClock) -> None:
     server.answer("GET", "/api/v1/nodes", page("a"))
     harness.cache.observe("Node", meta("a"))
-    harness.count(NODES)
-    await until(lambda: harness.whole == ["whole"] and clock.sleeping == 1)
+    harness.start(NODES)
+    await until(lambda: harness.synced == ["synced"] and clock.sleeping == 1)
     harness.arrive("Node", "a", listed=False)
     await clock.advance(60)
     assert len(server.requests) == 1
@@ -244,12 +244,12 @@ async def test_an_object_that_the_watch_never_delivers_is_fetched(
 ) -> None:
     server.answer("GET", "/api/v1/pods", page("lost", namespace="default"))
     server.answer("GET", "/api/v1/namespaces/default/pods/lost", Answer(200, meta("lost", "default")))
-    census = harness.count(PODS)
-    while not harness.whole:
-        await until(lambda: clock.sleeping == 1 or bool(harness.whole))
+    sync = harness.start(PODS)
+    while not harness.synced:
+        await until(lambda: clock.sleeping == 1 or bool(harness.synced))
         await clock.advance(4)
     assert harness.cache.known("Pod") == {"uid-lost": "default/lost"}
-    assert census.statistics()["drift"] == {"Pod": {"missing": 1}}
+    assert sync.statistics()["drift"] == {"Pod": {"missing": 1}}
 
 
 @pytest.mark.parametrize("arrives", [False, True])
@@ -264,11 +264,11 @@ async def test_what_arrives_while_it_is_read_is_no_drift(
     server.answer("GET", "/api/v1/nodes", page("a", version="2"))
     server.answer("GET", "/api/v1/nodes/a", arrive_meanwhile)
     harness.cache.observe("Node", meta("a"))
-    census = harness.count(NODES)
-    await until(lambda: harness.whole == ["whole"] and clock.sleeping == 1)
+    sync = harness.start(NODES)
+    await until(lambda: harness.synced == ["synced"] and clock.sleeping == 1)
     await clock.advance(15)
     await until(lambda: bool(server.seen("GET", "/api/v1/nodes/a")) and clock.sleeping == 1)
-    assert census.statistics()["drift"] == ({} if arrives else {"Node": {"stale": 1}})
+    assert sync.statistics()["drift"] == ({} if arrives else {"Node": {"stale": 1}})
     assert harness.cache.newest("Node") == (3 if arrives else 2)
 
 
@@ -277,11 +277,11 @@ async def test_a_namesake_is_not_taken_for_what_is_read(server: Server, harness:
     server.answer("GET", "/api/v1/nodes", page("a", version="2"))
     server.answer("GET", "/api/v1/nodes/a", Answer(200, namesake))
     harness.cache.observe("Node", meta("a"))
-    census = harness.count(NODES)
-    await until(lambda: harness.whole == ["whole"] and clock.sleeping == 1)
+    sync = harness.start(NODES)
+    await until(lambda: harness.synced == ["synced"] and clock.sleeping == 1)
     await clock.advance(15)
     await until(lambda: bool(server.seen("GET", "/api/v1/nodes/a")) and clock.sleeping == 1)
-    assert census.statistics()["drift"] == {}
+    assert sync.statistics()["drift"] == {}
     assert harness.cache.known("Node") == {"uid-a": "a"}
 
 
@@ -291,35 +291,35 @@ async def test_nothing_is_read_while_the_watch_is_listing_the_kind_again(
     server.answer("GET", "/api/v1/nodes", page("a", "b", version="2"))
     for name in ("a", "b"):
         harness.cache.observe("Node", meta(name))
-    census = harness.count(NODES)
-    await until(lambda: harness.whole == ["whole"] and clock.sleeping == 1)
+    sync = harness.start(NODES)
+    await until(lambda: harness.synced == ["synced"] and clock.sleeping == 1)
     await clock.advance(14)
     harness.cache.observe("Node", meta("a", version="2"))
-    census.note("Node", "uid-a", listed=True, removed=False)
+    sync.note("Node", "uid-a", listed=True, removed=False)
     await clock.advance(1)
     assert clock.sleeping == 1
     harness.cache.observe("Node", meta("b", version="2"))
-    census.note("Node", "uid-b", listed=True, removed=False)
+    sync.note("Node", "uid-b", listed=True, removed=False)
     for _ in range(3):
         await clock.advance(2)
-    assert census.statistics()["drift"] == {}
+    assert sync.statistics()["drift"] == {}
     assert not server.seen("GET", "/api/v1/nodes/")
 
 
 async def test_an_outage_is_not_the_silence_of_the_watch(server: Server, harness: Harness, clock: ManualClock) -> None:
     unavailable = refusal(503, "Unavailable", "starting")
     server.answer("GET", "/api/v1/nodes", *[unavailable] * 6, page("late"))
-    census = harness.count(NODES)
-    while "1 of 1" not in census.wholeness()["Node"]:
+    sync = harness.start(NODES)
+    while "1 of 1" not in sync.sync_state()["Node"]:
         await until(lambda: clock.sleeping == 1)
         await clock.advance(15)
         await until(lambda: clock.sleeping == 1)
     await clock.advance(1)
     await until(lambda: clock.sleeping == 1)
     harness.arrive("Node", "late")
-    await until(lambda: harness.whole == ["whole"])
+    await until(lambda: harness.synced == ["synced"])
     assert not server.seen("GET", "/api/v1/nodes/late")
-    assert census.statistics()["drift"] == {}
+    assert sync.statistics()["drift"] == {}
 
 
 async def test_a_list_comes_in_pages_and_starts_again_when_its_token_expires(server: Server, api: Api) -> None:
@@ -337,7 +337,7 @@ async def test_an_answer_that_is_not_a_list_of_the_kind_is_malformed(server: Ser
         await list_metadata(api, NODES)
 
 
-async def test_an_error_that_nobody_expects_does_not_end_the_counting(
+async def test_an_error_that_nobody_expects_does_not_end_the_sync(
     server: Server, harness: Harness, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: str) -> Mapping[str, str]:
@@ -346,15 +346,15 @@ async def test_an_error_that_nobody_expects_does_not_end_the_counting(
     server.answer("GET", "/api/v1/nodes", page())
     with monkeypatch.context() as patch:
         patch.setattr(harness.cache, "known", fail)
-        census = harness.count(NODES)
+        sync = harness.start(NODES)
         await until(lambda: clock.sleeping == 1)
-    assert census.wholeness() == {"Node": "cannot be counted: KeyError"}
+    assert sync.sync_state() == {"Node": "cannot be synced: KeyError"}
     assert harness.faults.counts == {"counting": 1}
     await clock.advance(15)
-    await until(lambda: harness.whole == ["whole"])
+    await until(lambda: harness.synced == ["synced"])
 
 
-async def test_a_beginning_that_failed_is_tried_again_by_the_next_count(
+async def test_a_beginning_that_failed_is_tried_again_by_the_next_sync(
     server: Server, harness: Harness, clock: ManualClock
 ) -> None:
     class Reluctant(list[str]):
@@ -363,39 +363,39 @@ async def test_a_beginning_that_failed_is_tried_again_by_the_next_count(
                 raise KeyError("surprise")
             super().append(word)
 
-    harness.whole = Reluctant()
+    harness.synced = Reluctant()
     server.answer("GET", "/api/v1/nodes", page())
-    harness.count(NODES)
+    harness.start(NODES)
     await until(lambda: clock.sleeping == 1)
     await clock.advance(15)
-    await until(lambda: harness.whole == ["whole"])
+    await until(lambda: harness.synced == ["synced"])
 
 
 # --- what a new leader asks for ---------------------------------------------------------------------------------------
 
 
-async def whole(harness: Harness, server: Server, *names: str) -> CacheSync:
+async def synced(harness: Harness, server: Server, *names: str) -> CacheSync:
     server.answer("GET", "/api/v1/nodes", page(*names))
-    census = harness.count(NODES)
+    sync = harness.start(NODES)
     for name in names:
         harness.arrive("Node", name)
-    await until(lambda: census.whole)
-    return census
+    await until(lambda: sync.synced)
+    return sync
 
 
 async def test_a_cache_is_confirmed_by_a_list_that_is_asked_for_now(server: Server, harness: Harness) -> None:
-    census = await whole(harness, server, "a")
+    sync = await synced(harness, server, "a")
     before = len(server.requests)
-    assert await census.confirm(5)
+    assert await sync.confirm(5)
     assert len(server.requests) > before
 
 
 async def test_what_the_watch_has_not_shown_is_waited_for_and_not_read(
     server: Server, harness: Harness, clock: ManualClock
 ) -> None:
-    census = await whole(harness, server, "a")
+    sync = await synced(harness, server, "a")
     server.answer("GET", "/api/v1/nodes", page("a", "b"))
-    confirming = asyncio.create_task(census.confirm(5))
+    confirming = asyncio.create_task(sync.confirm(5))
     await until(lambda: clock.sleeping >= 2)
     harness.arrive("Node", "b", listed=False)
     await clock.advance(1)
@@ -406,9 +406,9 @@ async def test_what_the_watch_has_not_shown_is_waited_for_and_not_read(
 async def test_an_older_version_than_the_list_has_is_waited_for_in_vain(
     server: Server, harness: Harness, clock: ManualClock
 ) -> None:
-    census = await whole(harness, server, "a")
+    sync = await synced(harness, server, "a")
     server.answer("GET", "/api/v1/nodes", page("a", version="7"))
-    confirming = asyncio.create_task(census.confirm(5))
+    confirming = asyncio.create_task(sync.confirm(5))
     await until(lambda: clock.sleeping >= 2)
     await clock.advance(6)
     assert await confirming is False
@@ -417,20 +417,20 @@ async def test_an_older_version_than_the_list_has_is_waited_for_in_vain(
 async def test_what_is_deleted_while_a_cache_is_confirmed_is_not_waited_for(
     server: Server, harness: Harness, clock: ManualClock
 ) -> None:
-    census = await whole(harness, server, "a")
+    sync = await synced(harness, server, "a")
     server.answer("GET", "/api/v1/nodes", page("a", "b"))
-    confirming = asyncio.create_task(census.confirm(5))
+    confirming = asyncio.create_task(sync.confirm(5))
     await until(lambda: clock.sleeping >= 2)
-    census.note("Node", "uid-b", listed=False, removed=True)
+    sync.note("Node", "uid-b", listed=False, removed=True)
     await clock.advance(1)
     assert await confirming
 
 
 async def test_a_server_that_is_away_confirms_nothing(server: Server, harness: Harness) -> None:
-    census = await whole(harness, server, "a")
+    sync = await synced(harness, server, "a")
     server.answer("GET", "/api/v1/nodes", Cut())
     with pytest.raises(Unreachable):
-        await census.confirm(5)
+        await sync.confirm(5)
 
 
 # --- what a list has to prove -----------------------------------------------------------------------------------------
@@ -448,8 +448,8 @@ def removed(harness: Harness) -> set[str]:
 async def test_fewer_than_half_are_removed_by_the_list_alone(server: Server, harness: Harness) -> None:
     server.answer("GET", "/api/v1/nodes", page("a", "b"))
     knows(harness, "a", "b", "c")
-    harness.count(NODES)
-    await until(lambda: harness.whole == ["whole"])
+    harness.start(NODES)
+    await until(lambda: harness.synced == ["synced"])
     assert removed(harness) == {"c"}
     assert len(server.requests) == 1
 
@@ -459,8 +459,8 @@ async def test_half_or_more_are_removed_only_if_the_server_does_not_find_them(se
     server.answer("GET", "/api/v1/nodes/b", no_such("b"))
     server.answer("GET", "/api/v1/nodes/c", found("c"))
     knows(harness, "a", "b", "c")
-    census = harness.count(NODES)
-    await until(lambda: "lacks objects that are there" in census.wholeness()["Node"])
+    sync = harness.start(NODES)
+    await until(lambda: "lacks objects that are there" in sync.sync_state()["Node"])
     assert harness.cache.removed == []
 
 
@@ -473,8 +473,8 @@ async def test_an_answer_that_does_not_say_that_an_object_is_gone_removes_nothin
     server.answer("GET", "/api/v1/nodes", page())
     server.answer("GET", "/api/v1/nodes/a", answer)
     knows(harness, "a")
-    census = harness.count(NODES)
-    await until(lambda: "cannot be listed" in census.wholeness()["Node"])
+    sync = harness.start(NODES)
+    await until(lambda: "cannot be listed" in sync.sync_state()["Node"])
     assert harness.cache.removed == []
 
 
@@ -482,7 +482,7 @@ async def test_a_namesake_proves_that_an_object_is_gone(server: Server, harness:
     server.answer("GET", "/api/v1/nodes", page())
     server.answer("GET", "/api/v1/nodes/a", Answer(200, {"kind": "Node", "metadata": {"name": "a", "uid": "another"}}))
     knows(harness, "a")
-    harness.count(NODES)
+    harness.start(NODES)
     await until(lambda: removed(harness) == {"a"})
 
 
@@ -490,7 +490,7 @@ async def test_a_pod_that_the_watch_would_not_show_is_gone_although_it_exists(se
     done = {"kind": "Pod", **meta("a", "default"), "status": {"phase": "Failed"}}
     server.answer("GET", "/api/v1/namespaces/default/pods/a", Answer(200, done))
     harness.cache.observe("Pod", meta("a", "default"))
-    harness.count(PODS)
+    harness.start(PODS)
     await until(lambda: removed(harness) == {"a"})
 
 
@@ -502,8 +502,8 @@ async def test_many_are_removed_if_a_second_list_lacks_them_too_and_some_are_not
     for name in names:
         server.answer("GET", f"/api/v1/nodes/{name}", no_such(name))
     knows(harness, *names)
-    harness.count(NODES)
-    await until(lambda: harness.whole == ["whole"])
+    harness.start(NODES)
+    await until(lambda: harness.synced == ["synced"])
     assert removed(harness) == set(names[2:])
     assert len(server.seen("GET", "/api/v1/nodes/")) == 8
 
@@ -514,8 +514,8 @@ async def test_one_of_many_that_is_there_is_enough_to_keep_them_all(server: Serv
     for name in names:
         server.answer("GET", f"/api/v1/nodes/{name}", found(name))
     knows(harness, *names)
-    census = harness.count(NODES)
-    await until(lambda: "lacks objects that are there" in census.wholeness()["Node"])
+    sync = harness.start(NODES)
+    await until(lambda: "lacks objects that are there" in sync.sync_state()["Node"])
     assert harness.cache.removed == []
 
 
@@ -527,8 +527,8 @@ async def test_what_the_watch_shows_while_its_end_is_proven_is_not_removed(serve
     server.answer("GET", "/api/v1/nodes", page())
     server.answer("GET", "/api/v1/nodes/a", show_meanwhile)
     knows(harness, "a")
-    harness.count(NODES)
-    await until(lambda: harness.whole == ["whole"])
+    harness.start(NODES)
+    await until(lambda: harness.synced == ["synced"])
     assert harness.cache.removed == []
 
 
@@ -538,8 +538,8 @@ async def test_a_list_of_namespaces_without_kube_system_is_none(server: Server, 
     await harness.identity.ask()
     for body in (system, meta("a")):
         harness.cache.observe("Namespace", body)
-    census = harness.count(NAMESPACES)
-    await until(lambda: census.wholeness()["Namespace"] == "cannot be listed: the list of namespaces lacks kube-system")
+    sync = harness.start(NAMESPACES)
+    await until(lambda: sync.sync_state()["Namespace"] == "cannot be listed: the list of namespaces lacks kube-system")
     assert harness.cache.removed == []
 
 
@@ -548,8 +548,8 @@ async def test_another_kube_system_is_told_once_and_nothing_is_removed(server: S
     server.answer("GET", "/api/v1/namespaces", listed("Namespace", meta("kube-system")), listed("Namespace", other))
     await harness.identity.ask()
     knows(harness, "a")
-    census = harness.count(NODES)
-    await until(lambda: census.wholeness()["Node"] == "cannot be listed: another cluster answers")
+    sync = harness.start(NODES)
+    await until(lambda: sync.sync_state()["Node"] == "cannot be listed: another cluster answers")
     assert harness.cache.removed == []
     assert len(harness.others) == 1
     with pytest.raises(OtherCluster):
@@ -570,7 +570,7 @@ async def test_a_server_whose_versions_fall_is_told_of_when_it_says_so_twice(ser
     harness.identity.start_over()
     await harness.identity.ask()
     assert len(harness.rewound) == 1
-    harness.count()
+    harness.start()
 
 
 # --- whether a kind is served -----------------------------------------------------------------------------------------
@@ -597,9 +597,9 @@ async def test_a_404_is_no_proof_while_discovery_does_not_say_that_the_kind_is_n
     server: Server, harness: Harness, root: Any
 ) -> None:
     server.answer("GET", "/apis/berth.dev/v1", root)
-    census = harness.count(POLICIES)
-    await until(lambda: "cannot be listed" in census.wholeness()["Policy"])
-    assert harness.whole == []
+    sync = harness.start(POLICIES)
+    await until(lambda: "cannot be listed" in sync.sync_state()["Policy"])
+    assert harness.synced == []
 
 
 @pytest.mark.parametrize(
@@ -609,16 +609,16 @@ async def test_a_group_that_is_not_found_has_to_be_missing_from_the_list_of_grou
     server: Server, harness: Harness, groups: Any
 ) -> None:
     server.answer("GET", "/apis", groups)
-    census = harness.count(POLICIES)
-    await until(lambda: "cannot be listed" in census.wholeness()["Policy"])
-    assert harness.whole == []
+    sync = harness.start(POLICIES)
+    await until(lambda: "cannot be listed" in sync.sync_state()["Policy"])
+    assert harness.synced == []
 
 
 async def test_a_built_in_kind_is_never_taken_for_one_that_is_not_served(server: Server, harness: Harness) -> None:
     for path in ("/api/v1/nodes", "/api/v1", "/apis"):
         server.answer("GET", path, Answer(404, "404 page not found\n"))
-    census = harness.count(NODES)
-    await until(lambda: "cannot be listed" in census.wholeness()["Node"])
+    sync = harness.start(NODES)
+    await until(lambda: "cannot be listed" in sync.sync_state()["Node"])
 
 
 async def test_a_kind_with_objects_is_not_served_if_discovery_says_so_twice(
@@ -628,10 +628,10 @@ async def test_a_kind_with_objects_is_not_served_if_discovery_says_so_twice(
     harness.cache.observe("Policy", meta("p"))
     server.answer("GET", "/apis", gone["/apis"], back["/apis"])
     server.answer("GET", POLICIES.root, Answer(404, "no"), back[POLICIES.root], Answer(404, "no"))
-    census = harness.count(POLICIES)
+    sync = harness.start(POLICIES)
     await until(lambda: clock.sleeping == 1)
     await clock.advance(15)
-    await until(lambda: "served after all" in census.wholeness()["Policy"])
+    await until(lambda: "served after all" in sync.sync_state()["Policy"])
     assert harness.cache.removed == []
     server.answer("GET", "/apis", gone["/apis"])
     for seconds in (1, 15):
@@ -644,8 +644,8 @@ async def test_a_kind_with_objects_is_not_served_if_discovery_says_so_twice(
 
 
 async def test_a_watch_that_goes_on_from_the_future_is_told_of(server: Server, harness: Harness) -> None:
-    census = await whole(harness, server, "a")
-    opened = [asyncio.create_task(census.check_watch("Node", version)) for version in (50, 51)]
+    sync = await synced(harness, server, "a")
+    opened = [asyncio.create_task(sync.check_watch("Node", version)) for version in (50, 51)]
     await until(lambda: bool(harness.rewound))
     for task in opened:
         task.cancel()
@@ -655,10 +655,10 @@ async def test_a_watch_that_goes_on_from_the_future_is_told_of(server: Server, h
 async def test_a_list_that_is_older_than_where_the_watch_went_on_from_is_not_believed(
     server: Server, harness: Harness, clock: ManualClock
 ) -> None:
-    census = await whole(harness, server, "a")
+    sync = await synced(harness, server, "a")
     busy = refusal(503, "Unavailable", "starting")
     server.answer("GET", "/api/v1/nodes", lambda seen: busy if seen.query["limit"] == "1" else page())
-    opened = asyncio.create_task(census.check_watch("Node", 60))
+    opened = asyncio.create_task(sync.check_watch("Node", 60))
     while not harness.rewound:
         await until(lambda: clock.sleeping >= 1 or bool(harness.rewound))
         await clock.advance(2)
@@ -672,9 +672,9 @@ async def test_a_watch_that_is_opened_again_has_its_kind_compared_and_not_each_t
 ) -> None:
     server.answer("GET", "/api/v1/nodes", page("a"))
     harness.cache.observe("Node", meta("a"))
-    census = harness.count(NODES)
-    await until(lambda: census.whole and clock.sleeping == 1)
-    opened = [asyncio.create_task(census.check_watch("Node", 50)) for _ in range(5)]
+    sync = harness.start(NODES)
+    await until(lambda: sync.synced and clock.sleeping == 1)
+    opened = [asyncio.create_task(sync.check_watch("Node", 50)) for _ in range(5)]
     await until(lambda: sum(task.done() for task in opened) == 4 and clock.sleeping == 2)
     for _ in range(20):
         await clock.advance(1)
@@ -684,11 +684,11 @@ async def test_a_watch_that_is_opened_again_has_its_kind_compared_and_not_each_t
 
 
 async def test_a_new_leader_does_not_go_by_a_list_that_lacks_what_is_there(server: Server, harness: Harness) -> None:
-    census = await whole(harness, server, "a")
+    sync = await synced(harness, server, "a")
     server.answer("GET", "/api/v1/nodes", page())
     server.answer("GET", "/api/v1/nodes/a", found("a"))
     with pytest.raises(Malformed):
-        await census.confirm(5)
+        await sync.confirm(5)
 
 
 async def test_others_get_their_turn_between_two_passes_over_all_objects_of_a_kind(
@@ -711,11 +711,11 @@ async def test_others_get_their_turn_between_two_passes_over_all_objects_of_a_ki
             await asyncio.sleep(0)
 
     others = asyncio.create_task(take_turns())
-    harness.count(NODES)
+    harness.start(NODES)
     for name in ("a", "b"):
         harness.arrive("Node", name)
     await until(lambda: len(passes) >= 2)
-    assert await harness.census.confirm(1.0)
+    assert await harness.sync.confirm(1.0)
     others.cancel()
     assert len(passes) >= 4
     assert len(set(passes)) == len(passes)

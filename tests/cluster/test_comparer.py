@@ -174,7 +174,7 @@ async def test_a_signal_writes_what_is_known_and_what_differs_to_the_log(
     assert "Pod: compared with the API server: 2 there, 2 known, drift since the start: none" in caplog.messages
 
 
-async def test_a_signal_before_the_cache_is_whole_says_what_it_waits_for(
+async def test_a_signal_before_the_cache_is_synced_says_what_it_waits_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -187,5 +187,5 @@ async def test_a_signal_before_the_cache_is_whole_says_what_it_waits_for(
     runtime.dump()
     await until(lambda: runtime._dumping is not None and runtime._dumping.done())
     await harness.server.stop()
-    assert "Node: cannot be compared yet: not counted yet" in caplog.messages
+    assert "Node: cannot be compared yet: not listed yet" in caplog.messages
     assert any("closed, nothing is decided" in message for message in caplog.messages)

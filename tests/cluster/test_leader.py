@@ -110,7 +110,7 @@ async def harness(server: Server, tmp_path: Path) -> AsyncIterator[Harness]:
 
 @asynccontextmanager
 async def replica(server: Server, tmp_path: Path) -> AsyncIterator[Harness]:
-    """Whole, and on a cluster of one node; nobody leads yet."""
+    """Synced, and on a cluster of one node; nobody leads yet."""
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
     items = [make_node("a")]
     server.answer("GET", "/api/v1/nodes", listed("Node", *items))
@@ -347,7 +347,7 @@ async def test_a_comparison_from_before_a_lapse_opens_nothing(harness: Harness) 
         await asked[-1].wait()
         return True
 
-    harness.runtime._census.confirm = confirm  # type: ignore[method-assign]
+    harness.runtime._cache_sync.confirm = confirm  # type: ignore[method-assign]
     harness.renew()
     await until(lambda: len(asked) == 1)
     harness.clock.added += 20  # frozen, and another may have led

@@ -147,11 +147,11 @@ class Liar(Harness):
         super().__init__(folder, LyingServer)
 
     def known(self, kind: str) -> set[str]:
-        return set(self.runtime._view.known(kind))
+        return set(self.runtime._fanout.known(kind))
 
     async def compare(self, kind: str, seconds: float = 3) -> None:
         """A comparison is wanted, and as much time passes as it takes."""
-        self.runtime._census.want(kind)
+        self.runtime._cache_sync.want(kind)
         await self.pass_time(seconds)
 
     async def delete_silently(self, kind: str, name: str) -> None:
@@ -201,8 +201,8 @@ async def test_whatever_is_answered_instead_of_a_list_removes_nothing_of_any_kin
 async def test_what_is_really_gone_is_removed_of_every_kind(harness: Liar, kind: str) -> None:
     await harness.delete_silently(kind, "two")
     await harness.compare(kind)
-    assert "two" not in {key.rpartition("/")[2] for key in harness.runtime._view.known(kind).values()}
-    assert "one" in {key.rpartition("/")[2] for key in harness.runtime._view.known(kind).values()}
+    assert "two" not in {key.rpartition("/")[2] for key in harness.runtime._fanout.known(kind).values()}
+    assert "one" in {key.rpartition("/")[2] for key in harness.runtime._fanout.known(kind).values()}
 
 
 @pytest.mark.parametrize("kind", PLURALS)
@@ -250,14 +250,14 @@ async def test_a_list_that_is_wrong_at_the_start_does_not_let_decisions_begin(tm
 
 async def test_what_was_removed_by_mistake_is_believed_when_the_watch_shows_it_again(harness: Liar) -> None:
     body = harness.store.get(PODS, "default", "one")
-    harness.runtime._view.remove("Pod", body, told=False)
+    harness.runtime._fanout.remove("Pod", body, told=False)
     assert harness.on("one") == []
     harness.tell(body)
     assert harness.on("one") == ["one"]
 
 
 async def test_what_was_removed_by_mistake_is_found_and_read_by_the_next_comparison(harness: Liar) -> None:
-    harness.runtime._view.remove("Pod", harness.store.get(PODS, "default", "one"), told=False)
+    harness.runtime._fanout.remove("Pod", harness.store.get(PODS, "default", "one"), told=False)
     await harness.pass_time(REGULAR + 2 * GRACE)
     assert harness.on("one") == ["one"]
     assert harness.drift()["Pod"] == {"missing": 1}
@@ -280,7 +280,7 @@ async def test_a_cluster_with_another_kube_system_is_refused_and_nothing_is_remo
     before = {kind: harness.known(kind) for kind in PLURALS}
     harness.server.store = Store(harness.clock.wall, seed=99)
     harness.tell(harness.make(make_pod("waits", scheduler="other")), "ADDED")
-    harness.runtime._census.want()
+    harness.runtime._cache_sync.want()
     await harness.pass_time(30)
     before["Pod"] = harness.known("Pod")
     assert len(before["Pod"]) == 3
@@ -308,4 +308,4 @@ async def test_nothing_is_written_to_another_cluster(harness: Liar) -> None:
     assert {verb: after.get(verb) for verb in ("create", "patch", "delete")} == {
         verb: writes.get(verb) for verb in ("create", "patch", "delete")
     }
-    await until(lambda: not harness.runtime._census._tasks)
+    await until(lambda: not harness.runtime._cache_sync._tasks)

@@ -22,7 +22,7 @@ CRDS = Path(__file__).parents[2] / "crds"
 MARK = "SESAME"  # in everything that may not be seen
 KEY = f"-----BEGIN PRIVATE KEY-----\n{MARK}\n-----END PRIVATE KEY-----\n"
 LIMIT_SECONDS = 60.0
-SAID = ("is bound to node", "finds no node", "makes no sense", "is refused", "Starting the watch-stream")
+SAID = ("is bound to node", "finds no node", "is invalid", "is refused", "Starting the watch-stream")
 
 
 def bad_weather() -> Faults:
@@ -93,7 +93,7 @@ def test_neither_secrets_nor_specs_are_logged(tmp_path: Path) -> None:
         idle._call(create())
         berth = BerthProcess(
             idle.kubeconfig,
-            *("--log-level=debug", "--log-format=json", "--census-seconds=1", "--extender-networks=127.0.0.0/8"),
+            *("--log-level=debug", "--log-format=json", "--resync-seconds=1", "--extender-networks=127.0.0.0/8"),
             log=tmp_path / "log",
         )
         with berth:

@@ -138,7 +138,7 @@ async def test_a_restore_is_noticed_by_the_objects_when_versions_have_passed_tho
     await harness.server.restore(backup)
     for number in range(20):
         harness.change(NODES, "a", {"metadata": {"labels": {"round": str(number)}}})
-    harness.runtime._census.want()
+    harness.runtime._cache_sync.want()
     await harness.pass_time(5)
     assert harness.beginnings == 1
     assert harness.on("a") == ["gone"]
@@ -168,7 +168,7 @@ async def test_one_list_that_is_older_than_what_was_seen_is_no_restore(harness: 
         return old[0]
 
     harness.server._encode_outcome = once_old  # type: ignore[method-assign]
-    harness.runtime._census.want("Node")
+    harness.runtime._cache_sync.want("Node")
     await harness.pass_time(20)
     assert len(old) == 1
     assert harness.beginnings == 0
@@ -193,13 +193,13 @@ async def test_every_kind_is_known_as_it_was_when_the_backup_was_made(tmp_path: 
     harness.make_and_tell(third)
     await harness.pass_time(12)
     await harness.restore(backup)
-    known = harness.runtime._view.known(kind)
+    known = harness.runtime._fanout.known(kind)
     assert set(known) == {body["metadata"]["uid"] for body in before}
     versions = {body["metadata"]["uid"]: int(body["metadata"]["resourceVersion"]) for body in before}
     if kind != "SchedulingPolicy":  # whose statuses are written again
-        assert harness.runtime._view.behind(kind, {uid: version + 1 for uid, version in versions.items()}) == [
+        assert harness.runtime._fanout.behind(kind, {uid: version + 1 for uid, version in versions.items()}) == [
             *versions
         ]
-    assert harness.runtime._view.behind(kind, versions) == []
+    assert harness.runtime._fanout.behind(kind, versions) == []
     assert harness.runtime.readiness().is_ready
     await harness.stop()

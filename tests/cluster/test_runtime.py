@@ -23,7 +23,7 @@ from support.patience import LIMIT_SECONDS
 BINDING = "/api/v1/namespaces/default/pods/web/binding"
 
 
-async def test_a_pod_is_bound_once_every_kind_is_whole_and_not_before(server: Server, tmp_path: Path) -> None:
+async def test_a_pod_is_bound_once_every_kind_is_synced_and_not_before(server: Server, tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
     server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
     server.answer("GET", "/api/v1/pods", listed("Pod", make_pod("web")))
@@ -51,7 +51,7 @@ async def test_of_an_event_that_cannot_be_handed_over_nothing_but_the_name_is_lo
         raise RuntimeError("surprise")
 
     runtime = Runtime(Options(kubeconfig=str(write_kubeconfig(tmp_path, "http://x:1"))))
-    monkeypatch.setattr(runtime._view, "observe", fail)
+    monkeypatch.setattr(runtime._fanout, "observe", fail)
     body = make_pod("web") | {"status": "sesame"}
     body["metadata"] |= {"annotations": {"copy": "sesame"}}
     runtime.on_event("Pod", "ADDED", body)

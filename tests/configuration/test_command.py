@@ -98,8 +98,8 @@ def test_kopf_run_reads_the_same_variables_and_the_file(tmp_path: Path) -> None:
     path.write_text("apiVersion: berth.dev/v1alpha1\nkind: BerthConfiguration\nseeed: 1\n")
     command = [sys.executable, "-m", "kopf", "run", str(OPERATOR / "main.py"), "--standalone", "--all-namespaces"]
     environment = {"PYTHONPATH": str(OPERATOR), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
-    environment |= {"BERTH_CONFIG": str(path), "BERTH_CENSUS_SECONDS": "0"}
+    environment |= {"BERTH_CONFIG": str(path), "BERTH_RESYNC_SECONDS": "0"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
     assert done.returncode == 2
     assert "did you mean seed?" in done.stderr
-    assert "BERTH_CENSUS_SECONDS: 0 is not from 1 to 86400" in done.stderr
+    assert "BERTH_RESYNC_SECONDS: 0 is not from 1 to 86400" in done.stderr

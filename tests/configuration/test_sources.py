@@ -27,7 +27,7 @@ OTHERS: dict[str, tuple[str, str, object]] = {
     "tls_private_key_file": ("/p", "/p", "/p"),
     "debug_endpoints": ("", "on", True),
     "seed": ("7", "7", 7),
-    "census_seconds": ("60", "60", 60.0),
+    "resync_seconds": ("60", "60", 60.0),
     "built_in_policy": ("no", "off", False),
     "reserved_scheduler_names": ("a, b", "a,b", ("a", "b")),
     "protected_namespaces": ("-", "-", ()),
@@ -137,7 +137,7 @@ def test_an_empty_variable_is_none_but_for_addresses() -> None:
 def test_as_a_mapping_the_options_read_back(tmp_path: Path) -> None:
     mapping = as_mapping(ALL)
     assert list(mapping) == [setting.key for setting in SETTINGS]
-    assert (mapping["censusSeconds"], mapping["tlsPrivateKeyFile"], mapping["builtInPolicy"]) == (60, "/p", False)
+    assert (mapping["resyncSeconds"], mapping["tlsPrivateKeyFile"], mapping["builtInPolicy"]) == (60, "/p", False)
     text = HEADER + "".join(f"{key}: {value!r}\n" for key, value in mapping.items() if not isinstance(value, bool))
     assert read({}, {"built_in_policy": False, "standalone": True, "debug_endpoints": True}, written(tmp_path, text))
 
@@ -146,8 +146,8 @@ def test_as_a_mapping_the_options_read_back(tmp_path: Path) -> None:
 
 
 def test_a_key_that_nobody_knows_is_refused_with_the_nearest_one(tmp_path: Path) -> None:
-    assert problems(tmp_path, HEADER + "censusSecond: 5\n") == [
-        '"censusSecond" is not a setting; did you mean censusSeconds? `berth run --write-config-to -` shows every key'
+    assert problems(tmp_path, HEADER + "resyncSecond: 5\n") == [
+        '"resyncSecond" is not a setting; did you mean resyncSeconds? `berth run --write-config-to -` shows every key'
     ]
     assert problems(tmp_path, HEADER + "zzz: 5\n") == [
         '"zzz" is not a setting; `berth run --write-config-to -` shows every key'
@@ -160,8 +160,8 @@ def test_a_key_that_nobody_knows_is_refused_with_the_nearest_one(tmp_path: Path)
         ("seed: x", 'seed: "x" is not a whole number'),
         ("seed: true", "seed: true is not a whole number"),
         ("seed: 1.5", "seed: 1.5 is not a whole number"),
-        ("censusSeconds: 0", "censusSeconds: 0 is not from 1 to 86400"),
-        ("censusSeconds:", "censusSeconds: is empty; leave the key out, or write 1 to 86400"),
+        ("resyncSeconds: 0", "resyncSeconds: 0 is not from 1 to 86400"),
+        ("resyncSeconds:", "resyncSeconds: is empty; leave the key out, or write 1 to 86400"),
         ("peeringLifetimeSeconds: 4", "peeringLifetimeSeconds: 4 is not from 5 to 60"),
         ("peeringLifetimeSeconds: 61", "peeringLifetimeSeconds: 61 is not from 5 to 60"),
         ("peeringName: No_Name", 'peeringName: "No_Name" is not the name of an object'),
@@ -219,12 +219,12 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_a_variable_that_nobody_knows_is_refused_with_the_nearest_one() -> None:
     with pytest.raises(BadConfiguration) as caught:
-        read({"BERTH_HTTPS_ADRESS": "", "BERTH_ZZZ": "5", "BERTH_CENSUS_SECONDS": "0", "BERTHS": "1", "HOME": "/"})
+        read({"BERTH_HTTPS_ADRESS": "", "BERTH_ZZZ": "5", "BERTH_RESYNC_SECONDS": "0", "BERTHS": "1", "HOME": "/"})
     assert caught.value.problems == [
         "BERTH_HTTPS_ADRESS: is not a setting; did you mean BERTH_HTTPS_ADDRESS? "
         "`berth run --write-config-to -` shows every variable",
         "BERTH_ZZZ: is not a setting; `berth run --write-config-to -` shows every variable",
-        "BERTH_CENSUS_SECONDS: 0 is not from 1 to 86400",
+        "BERTH_RESYNC_SECONDS: 0 is not from 1 to 86400",
     ]
 
 
@@ -248,7 +248,7 @@ def test_what_kubernetes_says_of_services_with_our_name_is_no_setting(service: s
     ("variable", "value", "words"),
     [
         ("BERTH_SEED", "seven", 'BERTH_SEED: "seven" is not a whole number'),
-        ("BERTH_CENSUS_SECONDS", "-5", "BERTH_CENSUS_SECONDS: -5 is not from 1 to 86400"),
+        ("BERTH_RESYNC_SECONDS", "-5", "BERTH_RESYNC_SECONDS: -5 is not from 1 to 86400"),
         ("BERTH_BUILT_IN_POLICY", "no", 'BERTH_BUILT_IN_POLICY: "no" is not on or off'),
         ("BERTH_FEATURE_GATES", "Expressions", 'BERTH_FEATURE_GATES: "Expressions" is not NAME=true or NAME=false'),
         ("BERTH_FEATURE_GATES", "X=true", "known are BulkIntake, Expressions, NominatedNodeNameForExpectation"),
@@ -265,9 +265,9 @@ def test_what_makes_no_sense_in_a_variable_is_named_with_it(variable: str, value
 def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     path = written(tmp_path, HEADER + "seeed: 1\nlogLevel: loud\n")
     with pytest.raises(BadConfiguration) as caught:
-        read({"BERTH_SEED": "x"}, {"census_seconds": "", "log_format": "xml"}, path)
+        read({"BERTH_SEED": "x"}, {"resync_seconds": "", "log_format": "xml"}, path)
     assert [problem.rpartition(path)[2].split(":")[0] for problem in caught.value.problems] == [
-        *("", "", "BERTH_SEED", "--census-seconds", "--log-format")
+        *("", "", "BERTH_SEED", "--resync-seconds", "--log-format")
     ]
 
 

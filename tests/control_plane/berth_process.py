@@ -1,7 +1,7 @@
 """Berth as a process of its own, as a user would run it: `berth run --kubeconfig F --standalone`.
 
     with BerthProcess(control_plane.kubeconfig, log=folder / "berth.log") as berth:
-        ...                      # ready: its cache is whole
+        ...                      # ready: its cache is synced
 
 Ready means that its /readyz answers 200. Leaving the block stops it by SIGTERM and insists on exit status 0: a clean
 stop is part of what is promised. To end it in another way, call stop() or kill() first.

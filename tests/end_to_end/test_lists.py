@@ -40,7 +40,7 @@ async def test_lists_that_are_answered_wrongly_lose_nothing_and_give_no_room_awa
     with ListProxy(control_plane.url) as proxy:
         proxy.lie(lies)
         kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", proxy.url, control_plane.token)
-        berth = BerthProcess(kubeconfig, "--census-seconds=1", log=tmp_path / "berth.log", token=control_plane.token)
+        berth = BerthProcess(kubeconfig, "--resync-seconds=1", log=tmp_path / "berth.log", token=control_plane.token)
         with berth:
             wanted = [f"pod-{i:04}" for i in range(room + MORE)]
             for begin in range(0, len(wanted), room // 10):

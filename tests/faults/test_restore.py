@@ -55,7 +55,7 @@ async def test_after_a_restore_every_pod_is_bound_within_capacity_and_the_cache_
         assert store.overfull_nodes() == []
         after = [uid for uid, _ in store.binds[binds:]]
         assert len(after) == len(set(after))
-        drift = world.runtime.statistics()["census"]["drift"]
+        drift = world.runtime.statistics()["cache_sync"]["drift"]
         assert any("rewound" in counts for counts in drift.values())
         assert world.runtime.readiness().is_ready
 

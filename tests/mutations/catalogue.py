@@ -158,7 +158,7 @@ CLUSTER: Final = (
     Mutation(
         "a leader opens without comparing its cache",
         "cluster/leader.py",
-        "is_confirmed = await self._census.confirm(CONFIRM_SECONDS)",
+        "is_confirmed = await self._cache_sync.confirm(CONFIRM_SECONDS)",
         "is_confirmed = True",
         ("tests/cluster/test_leader.py",),
     ),

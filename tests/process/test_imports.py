@@ -59,6 +59,6 @@ def test_a_policy_without_expressions_needs_no_cel() -> None:
 
 
 def test_the_defaults_of_the_options_are_those_of_the_modules_that_they_are_for() -> None:
-    assert Options().census_seconds == REGULAR_SECONDS
+    assert Options().resync_seconds == REGULAR_SECONDS
     assert Options().reserved_scheduler_names == RESERVED_NAMES
     assert Options().protected_namespaces == PROTECTED_NAMESPACES

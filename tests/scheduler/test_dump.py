@@ -61,7 +61,7 @@ async def test_assumed_and_nominated_pods_are_dumped_with_what_they_wait_for(har
 
 async def test_an_object_that_makes_no_sense_is_named(harness: Harness) -> None:
     harness.scheduler.observe("Node", make_node("a", cpu="lots"))
-    assert "Left out, as it makes no sense: Node a" in lines_of(harness)
+    assert "Invalid, left out of decisions: Node a" in lines_of(harness)
 
 
 async def test_every_pod_of_the_queue_says_why_it_waits(harness: Harness) -> None:
@@ -92,7 +92,7 @@ async def test_a_pod_that_the_queue_has_lost_is_named(harness: Harness) -> None:
     harness.scheduler.observe("Pod", make_pod("foreign", scheduler="other"))
     harness.scheduler.observe("Pod", make_pod("leaving", deleting=True))
     harness.queue.remove("pod-default-web")
-    assert lines_of(harness)[-1] == "Pods that wait for us and are nowhere in the queue: default/web [pod-default-web]"
+    assert lines_of(harness)[-1] == "Pending pods that are missing from the queue: default/web [pod-default-web]"
 
 
 async def test_no_line_is_long_and_nothing_is_left_out(harness: Harness) -> None:

@@ -93,7 +93,7 @@ async def test_every_outcome_that_is_documented_is_there_with_0_before_it_first_
 async def test_drift_is_there_with_0_for_every_kind(tmp_path: Path) -> None:
     runtime = make_runtime(tmp_path)
     kinds = {kind for kind, _ in values(runtime, "berth_cache_drift_total")}
-    assert kinds == {kind for (kind,) in values(runtime, "berth_kind_whole")}
+    assert kinds == {kind for (kind,) in values(runtime, "berth_kind_synced")}
     assert len(kinds) > 10
 
 
@@ -147,7 +147,7 @@ def test_leadership_and_lag_are_shown_once_somebody_knows_of_them() -> None:
 async def test_the_only_replica_leads_always_and_its_fence_opens_with_the_scheduler(tmp_path: Path) -> None:
     runtime = make_runtime(tmp_path, standalone=True)
     assert (values(runtime, "berth_leader"), values(runtime, "berth_fence_open")) == ({(): 1}, {(): 0})
-    runtime._become_whole()
+    runtime._become_synced()
     assert (values(runtime, "berth_leader"), values(runtime, "berth_fence_open")) == ({(): 1}, {(): 1})
     for never in ("berth_leadership_changes_total", "berth_fence_closings_total"):
         assert values(runtime, never) == {(): 0}
@@ -176,12 +176,12 @@ async def test_the_age_of_a_watch_is_the_time_since_anything_was_heard_of_its_ki
     runtime = make_runtime(tmp_path)
     clock = runtime._clock
     assert isinstance(clock, ManualClock)
-    runtime._census.start()
+    runtime._cache_sync.start()
     await clock.advance(30)
     runtime.on_event("Node", "MODIFIED", make_node("a"))
     await clock.advance(5)
     ages = values(runtime, "berth_watch_age_seconds")
-    await runtime._census.stop()
+    await runtime._cache_sync.stop()
     assert ages["Node",] == 5
     assert ages["Pod",] >= 35
     await runtime.api.close()

@@ -17,7 +17,7 @@ STATISTICS = {
         "faults": {"observing": 1},
     },
     "cluster": {"events": {"waiting": 1, "posted": 5}, "conditions": {"waiting": 0, "written": 2}},
-    "census": {"whole": {"Pod": 1}, "drift": {"Pod": {"ghost": 2, "stale": 3}}},
+    "cache_sync": {"synced": {"Pod": 1}, "drift": {"Pod": {"ghost": 2, "stale": 3}}},
     "policies": {
         "changes": 5,
         "generation": {"batch": 3},

@@ -362,7 +362,7 @@ class Soak:
         await asyncio.sleep(REST_SECONDS)
 
     def _check_drift(self) -> None:
-        drift = self.runtime.statistics()["census"]["drift"]
+        drift = self.runtime.statistics()["cache_sync"]["drift"]
         found = {f"{kind} {what}": n for kind, counts in drift.items() for what, n in counts.items() if n}
         lasting = {what: n for what, n in found.items() if not what.endswith("ghost")}
         if lasting:

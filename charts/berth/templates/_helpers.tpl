@@ -72,7 +72,7 @@ tlsPrivateKeyFile: /etc/berth/tls/tls.key
 {{- with .Values.config }}
 logLevel: {{ .logLevel }}
 logFormat: {{ .logFormat }}
-censusSeconds: {{ int .censusSeconds }}
+resyncSeconds: {{ int .resyncSeconds }}
 builtInPolicy: {{ .builtInPolicy }}
 {{- if not (kindIs "invalid" .seed) }}
 seed: {{ int64 .seed }}

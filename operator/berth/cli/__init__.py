@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = options.command(options)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads has seen enough, `head` for example
+    except BrokenPipeError:  # the reader has seen enough, `head` for example
         _write_nowhere()
         return FAILED
     except OSError as error:

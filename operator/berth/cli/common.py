@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OK, FAILED, USAGE = 0, 1, 2
 UNREADABLE = (OSError, UnicodeDecodeError, EOFError, zlib.error)  # what reading a file, packed or not, may raise
 
-EXIT_CODES = "exit codes:\n  0  all well\n  1  it failed; standard error says why\n  2  it was asked wrongly\n"
+EXIT_CODES = "exit codes:\n  0  all well\n  1  it failed; standard error says why\n  2  usage error\n"
 
 
 def describe(parser: argparse.ArgumentParser, text: str, more: str = "", exit_codes: str = EXIT_CODES) -> None:

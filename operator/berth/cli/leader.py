@@ -26,13 +26,13 @@ when a leader is killed that takes about a lifetime, when it is stopped less tha
 examples:
   %(prog)s
   %(prog)s -o json | jq -r .leader.identity
-  until %(prog)s >/dev/null; do sleep 1; done          wait until somebody leads
+  until %(prog)s >/dev/null; do sleep 1; done          wait until a replica leads
 
 """
 EXIT_CODES = """exit codes:
-  0  somebody leads
+  0  a replica leads
   1  it failed; standard error says why
-  2  it was asked wrongly
+  2  usage error
   3  nobody leads
 """
 

@@ -40,8 +40,7 @@ Manifest = Mapping[str, Any]
 DIFFERENT, FAILED = 1, 3
 PROGRESS_AFTER_SECONDS, PROGRESS_EVERY_SECONDS = 2.0, 0.2
 EXIT_CODES = (
-    "exit codes:\n  0  no decision changes\n  1  some do\n  2  it was asked wrongly\n"
-    "  3  it failed; standard error says why\n"
+    "exit codes:\n  0  no decision changes\n  1  some do\n  2  usage error\n  3  it failed; standard error says why\n"
 )
 EXAMPLES = """A and B are each a file with one policy (FILE#NAME where it has several), or KubernetesDefault, which is
 the profile of kube-scheduler without any configuration, or, with --cluster, the name of a policy there. Their modes

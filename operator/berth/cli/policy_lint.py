@@ -23,7 +23,7 @@ examples:
   kubectl get schedulingpolicies -o yaml | %(prog)s - new.yaml
 
 """
-EXIT_CODES = "exit codes:\n  0  no errors\n  1  errors, all of them said\n  2  it was asked wrongly\n"
+EXIT_CODES = "exit codes:\n  0  no errors\n  1  errors, all of them said\n  2  usage error\n"
 
 
 def fill(command: argparse.ArgumentParser) -> None:

@@ -87,12 +87,12 @@ async def _join(peering: Peering, clock: Clock) -> str | None:
 
 
 def _may_pass(error: ApiError | Unreachable) -> bool:
-    """Whether it is worth waiting. Credentials that are not accepted are better told of at once."""
+    """Whether it is worth waiting. Credentials that are not accepted are better reported at once."""
     return isinstance(error, Unreachable) or (error.is_transient and error.status != 401)
 
 
 async def _watch_until_stopped(runtime: Runtime, stopping: asyncio.Event) -> int:
-    """The scheduler ends before the watches, so that nothing is decided on what is no longer told.
+    """The scheduler ends before the watches, so that nothing is decided on a cache that is no longer updated.
 
     The lead is given up in between: nothing is under way any more, and another replica need not wait.
     """

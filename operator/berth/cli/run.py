@@ -21,8 +21,8 @@ its record is out of date; `berth leader` shows who leads. With --standalone one
 SIGTERM or SIGINT stops it cleanly: no new binds, running ones finish, exit code 0; a second one ends it at once.
 SIGUSR2 writes nodes, placed pods and queue to the log, and compares them with the API server.
 
-Each setting can be given as a flag, as a variable (BERTH_CENSUS_SECONDS for --census-seconds; on or off for what is
-only switched) or in the file that --config names (censusSeconds). Flags win over variables, these over the file.
+Each setting can be given as a flag, as a variable (BERTH_RESYNC_SECONDS for --resync-seconds; on or off for what is
+only switched) or in the file that --config names (resyncSeconds). Flags win over variables, these over the file.
 
 examples:
   %(prog)s                                       one of several replicas, or the only one

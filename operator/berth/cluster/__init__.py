@@ -1,7 +1,7 @@
 """The one package that talks to an API server: credentials, requests, and the writes and comparisons built on them.
 
 `api` carries requests, `credentials` says to whom and as whom. On top of them: `binder` (binds and reads pods),
-`conditions` and `events` (what users see on a pod), `statuses` (what they see on a policy), `census` (is the cache
-whole, is it right), `drift` (what was not, and is mended) and `port`, which is the scheduler's Cluster port over all of
-these.
+`conditions` and `events` (what users see on a pod), `statuses` (what they see on a policy), `cache_sync` (is the
+cache synced, is it right), `drift` (what differed, and is repaired) and `port`, which is the scheduler's Cluster port
+over all of these.
 """

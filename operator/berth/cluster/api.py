@@ -183,7 +183,7 @@ class Api:
         except NotLeading:
             raise
         # Whatever it is, not only errors of the network: a token file is empty while it is replaced, an exec plugin
-        # fails, connections are closed under a request. Nobody who asks should have to know all of these.
+        # fails, connections are closed under a request. No caller should have to know all of these.
         except Exception as error:
             self._note_reachable(False)
             raise Unreachable(
@@ -202,7 +202,7 @@ class Api:
             self.on_return()
 
     async def _renew(self, generation: int) -> bool:
-        """Load the credentials again, once for all requests that were turned away with the same ones."""
+        """Load the credentials again, once for all requests that were refused with the same ones."""
         async with self._reload_lock:
             if generation != self._generation:
                 return True
@@ -217,7 +217,7 @@ class Api:
             return True
 
     def _complain_of_renewal(self, error: Exception) -> None:
-        """Once, until a renewal succeeds: every request that is turned away comes through here."""
+        """Once, until a renewal succeeds: every request that is refused comes through here."""
         if not self._renewal_failed:
             _log.error("The API server does not accept our credentials, and they cannot be renewed: %s", error)
         self._renewal_failed = True

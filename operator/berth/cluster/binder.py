@@ -20,7 +20,7 @@ from berth.scheduler.ports import BindRefused, Clock, OutcomeUnknown, Unavailabl
 
 SERVER_SECONDS = 10
 CLIENT_SECONDS = 15.0
-ATTEMPTS = 5  # of a bind that is turned away with 429
+ATTEMPTS = 5  # of a bind that is refused with 429
 
 
 def pod_path(namespace: str, name: str, subresource: str = "") -> str:

@@ -30,7 +30,7 @@ class ObjectBodies:
     """Implements `berth.scheduler.extenders.extender_protocol.Bodies`."""
 
     def __init__(self, api: Api, cluster: Cluster, needs: Callable[[], Needs]) -> None:
-        """`needs` are asked for when `follow_policies` is told that they may have changed."""
+        """`needs` is called by `follow_policies`, when they may have changed."""
         self._api = api
         self._cluster = cluster
         self._ask_needs = needs

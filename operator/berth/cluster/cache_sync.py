@@ -1,31 +1,31 @@
-"""Is what the scheduler knows everything there is, and is everything it knows still so?
+"""Syncs the cache with the API server: tells when every object of a kind has arrived, and repairs what differs later.
 
 kopf hands over objects one by one. It neither says when a list is complete nor, after a relist, what was deleted in
-the gap. So each kind is counted: a metadata-only list of ours is compared with what has arrived.
+the gap. So a metadata-only list of our own is compared with what has arrived, kind by kind.
 
-    list --> listed, not seen: missing ---(the watch delivers)---> none missing: the kind is whole
+    list --> listed, not seen: missing ---(the watch delivers)---> none missing: the kind is synced
          |                         +---(it stays silent)---> read one by one: drift
          +-> listed in a newer version than seen: on its way, or stale ---(still so after a while)---> read: drift
          +-> seen before the list began, not listed: gone, if that is proven (`proof`), and removed
          |                         +---(the watch does not say so)---> drift
          +-> older than what was seen before it began, twice: the store has gone back in time (`on_rewound`)
 
-An answer that is not a list of the kind proves nothing and changes nothing (`listing`); it is asked for again.
+An answer that is not a list of the kind proves nothing and changes nothing (`listing`). The list is requested again.
 
-Where the lists of the watch are read in bulk (`bulk`), they do say when they are complete. Then the first list of ours
-is a sample, no more than a page: a kind is synced when the watch has listed it in full and shown everything on that
-page. On a small cluster this page is all there is. The full comparison follows soon after. Every later list of the
-watch is the truth of its moment: what it lacks is removed as soon as that is proven.
+Where the lists of the watch are read in bulk (`bulk`), they do say when they are complete. Then our first list is a
+sample, no more than a page: a kind is synced when the watch has listed it in full and shown everything on that page.
+On a small cluster this page is all there is. The full comparison follows soon after. Every later list of the watch is
+the truth of its moment: what it lacks is removed as soon as that is proven.
 
-A kind is counted at the start, until it is synced; soon after objects were listed again or a watch was opened again,
-when the API server comes back after an outage, when the echo of a bind is missing, when somebody asks for it
-(`report`); and regularly. Once whole, a kind stays whole: later counts repair (`drift`). A kind whose API is not served
-is synced and empty, and is looked at again by every regular count.
+A kind is compared at the start, until it is synced. It is resynced soon after objects were listed again or a watch was
+opened again, when the API server comes back after an outage, when the confirmation of a bind is missing, on request
+(`report`), and regularly. Once synced, a kind stays synced: a resync repairs (`drift`). A kind whose API is not served
+is synced and empty, and every regular resync looks at it again.
 
-A store that was restored from a backup has older versions than before. `on_rewound` is told, and the kind is not
+A store that was restored from a backup has older versions than before. `on_rewound` is called, and the kind is not
 compared until `start_over`. From then on no kind is synced; each becomes so when everything listed was shown anew.
 
-Whoever is about to lead asks for more (`confirm`): that the watch has shown everything that exists *now*. Nothing is
+A replica that is about to lead needs more (`confirm`): the watch has shown everything that exists *now*. Nothing is
 read for that; a watch that shows nothing fails it.
 
 Placed elsewhere than we assumed, bound without our knowing, resized, finished, labelled: whatever happened to an object
@@ -63,8 +63,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Count:
-    """How far the counting of one kind has come."""
+class _KindSync:
+    """How far the sync of one kind has come."""
 
     resource: WatchedResource
     missing: dict[str, str] = field(default_factory=dict)
@@ -76,12 +76,12 @@ class _Count:
     compared_seconds: float = 0.0  # when a list was last compared
     is_due: bool = False  # is to be compared some time after that
     report_wanted: bool = False
-    whole: bool = False
+    synced: bool = False
     served: bool = True
-    problem: str = "not counted yet"
+    problem: str = "not listed yet"
     listed_seconds: float = 0.0  # when an object last came from a list of the watch
     progress_seconds: float = 0.0  # when a missing object last arrived
-    heard_seconds: float = 0.0  # when anything was last heard of the kind: an object of the watch, or a list of ours
+    heard_seconds: float = 0.0  # when anything was last heard of the kind: an object of the watch, or our own list
     samples: bool = False  # the first list need not be a full one
     wanted: asyncio.Event = field(default_factory=asyncio.Event)
     complete: asyncio.Event = field(default_factory=asyncio.Event)
@@ -89,7 +89,7 @@ class _Count:
 
 
 class CacheSync:
-    """Counts every kind; `on_whole` is called when all are whole for the first time, and again after `start_over`."""
+    """Syncs every kind; `on_synced` is called when all are synced for the first time, and again after `start_over`."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class CacheSync:
         resources: tuple[WatchedResource, ...],
         *,
         identity: ClusterIdentity,
-        on_whole: Callable[[], None],
+        on_synced: Callable[[], None],
         on_rewound: Callable[[str], None],
         regular_seconds: float = REGULAR_SECONDS,
         bulk: Collection[str] = (),
@@ -110,22 +110,22 @@ class CacheSync:
         self._clock = clock
         self._faults = faults
         self._known = known
-        self._on_whole = on_whole
+        self._on_synced = on_synced
         self._on_rewound = on_rewound
         self._proof = Proof(api, clock, identity)
         self._regular_seconds = regular_seconds
-        self._counts = {resource.kind: _Count(resource, samples=resource.kind in bulk) for resource in resources}
+        self._syncs = {resource.kind: _KindSync(resource, samples=resource.kind in bulk) for resource in resources}
         self._tasks: list[asyncio.Task[None]] = []
         self._proofs: dict[asyncio.Task[None], None] = {}  # in the order in which they began
         self._is_told = False
-        self._gone_lately: dict[str, set[str]] | None = None  # by kind, while somebody has it confirmed
+        self._gone_lately: dict[str, set[str]] | None = None  # by kind, while `confirm` runs
         self._drift = Drift(api, known)
 
     def start(self) -> None:
-        for count in self._counts.values():
-            count.heard_seconds = self._clock.now()
+        for sync in self._syncs.values():
+            sync.heard_seconds = self._clock.now()
         self._tasks = [
-            asyncio.create_task(self._watch_over(count), name=f"census-{kind}") for kind, count in self._counts.items()
+            asyncio.create_task(self._watch_over(sync), name=f"sync-{kind}") for kind, sync in self._syncs.items()
         ]
 
     async def stop(self) -> None:
@@ -136,65 +136,65 @@ class CacheSync:
         self._tasks = []
 
     async def start_over(self) -> None:
-        """The store has gone back in time and `known` knows it: count every kind as if for the first time."""
+        """The store has gone back in time and `known` knows it: sync every kind as if for the first time."""
         await self.stop()
         self._is_told = False
-        self._counts = {kind: _Count(count.resource) for kind, count in self._counts.items()}
+        self._syncs = {kind: _KindSync(sync.resource) for kind, sync in self._syncs.items()}
         self.start()
 
     # --- what the watch says -------------------------------------------------------------------------------------
 
     def note(self, kind: str, uid: str, *, listed: bool, removed: bool) -> None:
         """An object has arrived; `listed`: from a list of the watch, not as a change."""
-        count = self._counts[kind]
-        count.heard_seconds = self._clock.now()
+        sync = self._syncs[kind]
+        sync.heard_seconds = self._clock.now()
         if removed:
-            count.ghosts.pop(uid, None)
-            if count.listing:
-                count.gone.add(uid)
+            sync.ghosts.pop(uid, None)
+            if sync.listing:
+                sync.gone.add(uid)
             if self._gone_lately is not None:
                 self._gone_lately[kind].add(uid)
-        elif count.listing:
-            count.shown.add(uid)
-        if count.missing:
-            self._note_arrival(count, uid)
-        if listed and count.whole:
-            count.listed_seconds = self._clock.now()
-            count.wanted.set()
+        elif sync.listing:
+            sync.shown.add(uid)
+        if sync.missing:
+            self._note_arrival(sync, uid)
+        if listed and sync.synced:
+            sync.listed_seconds = self._clock.now()
+            sync.wanted.set()
 
     def begin_list(self, kind: str) -> ListInProgress:
         """The watch lists the kind, and the list is read in bulk."""
-        count = self._counts[kind]
-        newest = max(self._known.newest(kind), count.version)
+        sync = self._syncs[kind]
+        newest = max(self._known.newest(kind), sync.version)
         return ListInProgress(kind, self._known.known(kind).copy(), newest)
 
     def end_list(self, listed: ListInProgress) -> None:
         """Such a list is complete, and everything on it has been noted: what it lacks is gone, if that is proven."""
-        count = self._counts[listed.kind]
+        sync = self._syncs[listed.kind]
         if listed.is_sound and self._tasks:
-            task = asyncio.create_task(self._believe(count, listed), name=f"list-{listed.kind}")
+            task = asyncio.create_task(self._believe(sync, listed), name=f"list-{listed.kind}")
             self._proofs[task] = None
             task.add_done_callback(self._proofs.pop)
 
-    async def _believe(self, count: _Count, listed: ListInProgress) -> None:
+    async def _believe(self, sync: _KindSync, listed: ListInProgress) -> None:
         """Never raises. Where nothing is proven, the kind is compared soon."""
         try:
-            await self._remove_unlisted(count, listed)
+            await self._remove_unlisted(sync, listed)
         except (ApiError, Unreachable) as error:
             _log.debug("%s: what a list of the watch lacks cannot be judged: %s", listed.kind, error)
-            count.wanted.set()
+            sync.wanted.set()
         except Exception as error:
-            self._faults.note("judging a list of", count.resource.plural, error)
-            count.wanted.set()
+            self._faults.note("judging a list of", sync.resource.plural, error)
+            sync.wanted.set()
 
-    async def _remove_unlisted(self, count: _Count, listed: ListInProgress) -> None:
+    async def _remove_unlisted(self, sync: _KindSync, listed: ListInProgress) -> None:
         kind, listing = listed.kind, await listed.listing()
-        if not listing.number or await self._is_rewound(count, listed.newest, listing):
-            count.wanted.set()
+        if not listing.number or await self._is_rewound(sync, listed.newest, listing):
+            sync.wanted.set()
             return
-        count.version = max(count.version, listing.number)
-        count.listed.set()
-        gone = await self._proof.gone(count.resource, listed.before, listing, alone=False)
+        sync.version = max(sync.version, listing.number)
+        sync.listed.set()
+        gone = await self._proof.gone(sync.resource, listed.before, listing, alone=False)
         # What was shown in a newer version than the list's was made, or made again, after it.
         for uid in self._known.behind(kind, dict.fromkeys(gone, listing.number + 1)):
             self._known.remove(kind, _stub(uid, gone[uid]), told=False)
@@ -206,33 +206,33 @@ class CacheSync:
         it has been written to so often since that its versions are as great as before, only the objects tell: the kind
         is compared as well, though not after every interruption of a watch that is interrupted again and again.
         """
-        count = self._counts[kind]
-        count.version = max(count.version, version)
+        sync = self._syncs[kind]
+        sync.version = max(sync.version, version)
         try:
-            number = await version_now(self._api, count.resource)
+            number = await version_now(self._api, sync.resource)
             if 0 < number < version:
-                number = await version_now(self._api, count.resource)  # one answer alone may come from anywhere
-            if 0 < number < version and self._counts[kind] is count:
+                number = await version_now(self._api, sync.resource)  # one answer alone may come from anywhere
+            if 0 < number < version and self._syncs[kind] is sync:
                 self.tell_rewound(kind, f"version {number}, and the watch goes on from {version}")
         except (ApiError, Unreachable) as error:
-            _log.debug("%s: which version there is cannot be told: %s", kind, error)
+            _log.debug("%s: the current version cannot be read: %s", kind, error)
             self.want(kind)
-        await self._compare_later(count)
+        await self._compare_later(sync)
 
-    async def _compare_later(self, count: _Count) -> None:
+    async def _compare_later(self, sync: _KindSync) -> None:
         """Have the kind compared, some time after the last comparison."""
-        if count.whole and not count.is_due:
-            count.is_due = True
+        if sync.synced and not sync.is_due:
+            sync.is_due = True
             try:
-                await self._clock.sleep(max(0.0, count.compared_seconds + AFRESH_SECONDS - self._clock.now()))
-                count.wanted.set()
+                await self._clock.sleep(max(0.0, sync.compared_seconds + AFRESH_SECONDS - self._clock.now()))
+                sync.wanted.set()
             finally:
-                count.is_due = False
+                sync.is_due = False
 
     def want(self, kind: str | None = None) -> None:
-        """Count this kind, or all of them, soon."""
-        for count in self._counts.values() if kind is None else (self._counts[kind],):
-            count.wanted.set()
+        """Compare this kind, or all of them, soon."""
+        for sync in self._syncs.values() if kind is None else (self._syncs[kind],):
+            sync.wanted.set()
 
     async def confirm(self, seconds: float) -> bool:
         """Whether the watch has shown everything that exists now, or shows it within so many seconds.
@@ -240,23 +240,23 @@ class CacheSync:
         What is known and does not exist takes too much room, not too little: it is looked for soon, not waited for.
         Raises ApiError or Unreachable. One at a time.
         """
-        self._gone_lately = {kind: set() for kind in self._counts}
+        self._gone_lately = {kind: set() for kind in self._syncs}
         give_up_seconds = self._clock.now() + seconds
         try:
-            work = [self._confirm(count, give_up_seconds) for count in self._counts.values()]
+            work = [self._confirm(sync, give_up_seconds) for sync in self._syncs.values()]
             return all(await asyncio.gather(*work))
         finally:
             self._gone_lately = None
             self.want()
 
-    async def _confirm(self, count: _Count, give_up_seconds: float) -> bool:
-        kind = count.resource.kind
-        before, newest = self._known.known(kind).copy(), max(self._known.newest(kind), count.version)
-        listing = await list_metadata(self._api, count.resource)
-        if await self._is_rewound(count, newest, listing):
+    async def _confirm(self, sync: _KindSync, give_up_seconds: float) -> bool:
+        kind = sync.resource.kind
+        before, newest = self._known.known(kind).copy(), max(self._known.newest(kind), sync.version)
+        listing = await list_metadata(self._api, sync.resource)
+        if await self._is_rewound(sync, newest, listing):
             _log.warning("%s: the list is older than what was seen before: nothing is confirmed by it", kind)
             return False
-        await self._proof.gone(count.resource, before, listing)  # a list that lacks what is there confirms nothing
+        await self._proof.gone(sync.resource, before, listing)  # a list that lacks what is there confirms nothing
         waiting: Collection[str] = listing.objects
         versions: Mapping[str, int] = listing.versions
         while True:
@@ -290,154 +290,154 @@ class CacheSync:
         self._on_rewound(f"{kind}: {words}")
 
     def report(self) -> None:
-        """Count every kind soon, and say in the log what came of it, also where nothing had drifted."""
-        for kind, count in self._counts.items():
-            count.report_wanted = True
-            if not count.whole:
-                _log.info("%s: cannot be compared yet: %s", kind, count.problem)
+        """Compare every kind soon, and log the result, also where nothing had drifted."""
+        for kind, sync in self._syncs.items():
+            sync.report_wanted = True
+            if not sync.synced:
+                _log.info("%s: cannot be compared yet: %s", kind, sync.problem)
         self.want()
 
     # --- what can be seen of it ----------------------------------------------------------------------------------
 
     @property
-    def whole(self) -> bool:
-        return all(count.whole for count in self._counts.values())
+    def synced(self) -> bool:
+        return all(sync.synced for sync in self._syncs.values())
 
-    def wholeness(self) -> dict[str, str]:
-        """Kind to "ok", or to what it is waiting for; anybody may read that, so it names no server and no object."""
-        return {kind: "ok" if count.whole else count.problem for kind, count in self._counts.items()}
+    def sync_state(self) -> dict[str, str]:
+        """Kind to "ok", or to what it waits for. Every client may read that, so it names no server and no object."""
+        return {kind: "ok" if sync.synced else sync.problem for kind, sync in self._syncs.items()}
 
     def statistics(self) -> dict[str, Any]:
         """`age_seconds`: for how long nothing has been heard of the kind, since the start at most."""
         now = self._clock.now()
         return {
-            "age_seconds": {kind: now - count.heard_seconds for kind, count in self._counts.items() if self._tasks},
-            "whole": {kind: int(count.whole) for kind, count in self._counts.items()},
+            "age_seconds": {kind: now - sync.heard_seconds for kind, sync in self._syncs.items() if self._tasks},
+            "synced": {kind: int(sync.synced) for kind, sync in self._syncs.items()},
             "drift": {kind: dict(counts) for kind, counts in self._drift.counts.items()},
         }
 
-    def _note_arrival(self, count: _Count, uid: str) -> None:
-        if count.missing.pop(uid, None) is not None:
-            count.progress_seconds = self._clock.now()
-        if not count.missing:
-            count.complete.set()
+    def _note_arrival(self, sync: _KindSync, uid: str) -> None:
+        if sync.missing.pop(uid, None) is not None:
+            sync.progress_seconds = self._clock.now()
+        if not sync.missing:
+            sync.complete.set()
 
-    # --- counting ------------------------------------------------------------------------------------------------
+    # --- comparing -----------------------------------------------------------------------------------------------
 
-    async def _watch_over(self, count: _Count) -> None:
+    async def _watch_over(self, sync: _KindSync) -> None:
         while True:
             try:
-                is_report = count.report_wanted
-                listing = await self._count(count)
-                await self._judge_again(count, listing)
+                is_report = sync.report_wanted
+                listing = await self._sync_kind(sync)
+                await self._judge_again(sync, listing)
                 if is_report:
-                    count.report_wanted = False
-                    self._say(count, listing)
-                await self._wait_wanted(count, AFRESH_SECONDS if listing.is_sample else self._regular_seconds)
+                    sync.report_wanted = False
+                    self._say(sync, listing)
+                await self._wait_wanted(sync, AFRESH_SECONDS if listing.is_sample else self._regular_seconds)
             except Exception as error:
-                count.problem = f"cannot be counted: {type(error).__name__}"
-                self._faults.note("counting", count.resource.plural, error)
+                sync.problem = f"cannot be synced: {type(error).__name__}"
+                self._faults.note("counting", sync.resource.plural, error)
                 await self._clock.sleep(LONGEST_PAUSE_SECONDS)
 
-    async def _wait_wanted(self, count: _Count, seconds: float) -> None:
-        """Until the next count is due, or until one is wanted and what arrives has calmed down."""
-        await wait_for_signal(count.wanted, self._clock, seconds)
-        if count.wanted.is_set():
-            await self._wait_calm(count, SETTLE_SECONDS, SILENCE_SECONDS)
+    async def _wait_wanted(self, sync: _KindSync, seconds: float) -> None:
+        """Waits until the next comparison is due, or until one is wanted and what arrives has calmed down."""
+        await wait_for_signal(sync.wanted, self._clock, seconds)
+        if sync.wanted.is_set():
+            await self._wait_calm(sync, SETTLE_SECONDS, SILENCE_SECONDS)
 
-    async def _wait_calm(self, count: _Count, least_seconds: float, most_seconds: float) -> None:
+    async def _wait_calm(self, sync: _KindSync, least_seconds: float, most_seconds: float) -> None:
         """For a while, and longer while the watch is listing the kind again."""
         give_up_seconds = self._clock.now() + most_seconds
         await self._clock.sleep(least_seconds)
-        while self._clock.now() - count.listed_seconds < SETTLE_SECONDS and self._clock.now() < give_up_seconds:
+        while self._clock.now() - sync.listed_seconds < SETTLE_SECONDS and self._clock.now() < give_up_seconds:
             await self._clock.sleep(SETTLE_SECONDS)
 
-    async def _count(self, count: _Count) -> Listing:
-        """Count one kind until nothing is missing; the list that had nothing more to say."""
+    async def _sync_kind(self, sync: _KindSync) -> Listing:
+        """Compares one kind until nothing is missing; returns the last list."""
         pause_seconds = FIRST_PAUSE_SECONDS
-        count.progress_seconds = self._clock.now()
+        sync.progress_seconds = self._clock.now()
         while True:
-            count.wanted.clear()
+            sync.wanted.clear()
             began_seconds = self._clock.now()
-            listing = await self._list(count)
-            # While nobody could list, nobody could watch either: that time is not the watch's silence.
-            count.progress_seconds += self._clock.now() - began_seconds
-            self._compare(count, listing)
-            if await self._wait_complete(count, pause_seconds) and await self._wait_listed(count, listing):
-                self._declare_whole(count)
+            listing = await self._list(sync)
+            # While nothing could be listed, nothing could be watched either: that time is not the watch's silence.
+            sync.progress_seconds += self._clock.now() - began_seconds
+            self._compare(sync, listing)
+            if await self._wait_complete(sync, pause_seconds) and await self._wait_listed(sync, listing):
+                self._declare_synced(sync)
                 return listing
             pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
-            if self._clock.now() - count.progress_seconds >= SILENCE_SECONDS:
-                await self._read_missing(count)
+            if self._clock.now() - sync.progress_seconds >= SILENCE_SECONDS:
+                await self._read_missing(sync)
 
-    async def _wait_listed(self, count: _Count, listing: Listing) -> bool:
+    async def _wait_listed(self, sync: _KindSync, listing: Listing) -> bool:
         """Whether nothing but the list is to be gone by, or the watch has listed the kind in full.
 
         If it has not after a while, for instance because its lists cannot be read in bulk, ours are full ones.
         """
         if not listing.is_sample:
             return True
-        await wait_for_signal(count.listed, self._clock, SILENCE_SECONDS)
-        count.samples = False
-        return count.listed.is_set()
+        await wait_for_signal(sync.listed, self._clock, SILENCE_SECONDS)
+        sync.samples = False
+        return sync.listed.is_set()
 
-    async def _list(self, count: _Count) -> Listing:
+    async def _list(self, sync: _KindSync) -> Listing:
         """The list, however long it takes to get one that can be believed."""
         pause_seconds, complained_seconds = FIRST_PAUSE_SECONDS, 0.0
         while True:
-            count.gone.clear()
-            count.shown.clear()
-            count.listing = True
+            sync.gone.clear()
+            sync.shown.clear()
+            sync.listing = True
             try:
-                return await self._list_once(count)
+                return await self._list_once(sync)
             except (ApiError, Unreachable) as error:
-                count.problem = f"cannot be listed: {_briefly(error)}"
-                # That nobody can be reached at all is said once, by whoever keeps house, not once a kind.
+                sync.problem = f"cannot be listed: {_briefly(error)}"
+                # An unreachable API server is logged once, by the runtime (`OutageLog`), not once a kind.
                 is_answer = isinstance(error, ApiError | Malformed)
                 if is_answer and self._clock.now() - complained_seconds >= COMPLAINT_SECONDS:
                     complained_seconds = self._clock.now()
-                    _log.warning("%s cannot be listed, trying again: %s", count.resource.plural, error)
+                    _log.warning("%s cannot be listed, trying again: %s", sync.resource.plural, error)
             finally:
-                count.listing = False
+                sync.listing = False
             await self._clock.sleep(pause_seconds)
             pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
 
-    async def _list_once(self, count: _Count) -> Listing:
+    async def _list_once(self, sync: _KindSync) -> Listing:
         """A list that can be believed; what it proves to be gone is removed."""
-        resource, kind = count.resource, count.resource.kind
-        before, newest = self._known.known(kind).copy(), max(self._known.newest(kind), count.version)
-        listing = await list_metadata(self._api, resource, sample=count.samples)
+        resource, kind = sync.resource, sync.resource.kind
+        before, newest = self._known.known(kind).copy(), max(self._known.newest(kind), sync.version)
+        listing = await list_metadata(self._api, resource, sample=sync.samples)
         if listing.is_sample:
             return listing
-        if await self._is_rewound(count, newest, listing):
+        if await self._is_rewound(sync, newest, listing):
             listing = await list_metadata(self._api, resource)  # one alone may come from anywhere
-            if await self._is_rewound(count, newest, listing):
-                self._tell_rewound(count, newest, listing)
-        if not count.whole:
+            if await self._is_rewound(sync, newest, listing):
+                self._tell_rewound(sync, newest, listing)
+        if not sync.synced:
             await self._proof.check_first(resource, listing)
         gone = await self._proof.gone(resource, before, listing)
         await self._take_turns()
-        count.heard_seconds = count.compared_seconds = self._clock.now()
-        count.version = max(count.version, listing.number)
-        self._remove_ghosts(count, gone)
+        sync.heard_seconds = sync.compared_seconds = self._clock.now()
+        sync.version = max(sync.version, listing.number)
+        self._remove_ghosts(sync, gone)
         return listing
 
-    def _remove_ghosts(self, count: _Count, gone: Mapping[str, str]) -> None:
-        kind = count.resource.kind
+    def _remove_ghosts(self, sync: _KindSync, gone: Mapping[str, str]) -> None:
+        kind = sync.resource.kind
         known = self._known.known(kind).uids
-        ghosts = {uid: key for uid, key in gone.items() if uid in known and uid not in count.shown}
+        ghosts = {uid: key for uid, key in gone.items() if uid in known and uid not in sync.shown}
         for uid, key in ghosts.items():
             self._known.remove(kind, _stub(uid, key), told=False)
-        count.ghosts |= ghosts
+        sync.ghosts |= ghosts
 
-    async def _is_rewound(self, count: _Count, newest: int, listing: Listing) -> bool:
+    async def _is_rewound(self, sync: _KindSync, newest: int, listing: Listing) -> bool:
         """A list is never older than what was seen before it began, unless the store itself is."""
         if not listing.number:
             return False
         if listing.number < newest:
             return True
         async for part in self._parts(listing.versions):
-            if self._known.contradicted(count.resource.kind, part, listing.number):
+            if self._known.contradicted(sync.resource.kind, part, listing.number):
                 return True
         return False
 
@@ -445,9 +445,9 @@ class CacheSync:
         """Those of these UIDs that are known in an older version than this."""
         return [uid async for part in self._parts(versions) for uid in self._known.behind(kind, part)]
 
-    def _tell_rewound(self, count: _Count, newest: int, listing: Listing) -> None:
+    def _tell_rewound(self, sync: _KindSync, newest: int, listing: Listing) -> None:
         """Raises Malformed: what such a list says is believed when everything starts over."""
-        kind = count.resource.kind
+        kind = sync.resource.kind
         words = f"version {listing.number} after {newest}"
         if listing.number >= newest:
             some = self._known.contradicted(kind, listing.versions, listing.number)
@@ -455,70 +455,70 @@ class CacheSync:
         self.tell_rewound(kind, words)
         raise Malformed("its versions are older than they were, as after a restore from a backup")
 
-    def _compare(self, count: _Count, listing: Listing) -> None:
-        if count.served and not listing.is_served:
-            _log.info("The API server does not serve %s", count.resource.path)
-        count.served = listing.is_served
-        kind = count.resource.kind
+    def _compare(self, sync: _KindSync, listing: Listing) -> None:
+        if sync.served and not listing.is_served:
+            _log.info("The API server does not serve %s", sync.resource.path)
+        sync.served = listing.is_served
+        kind = sync.resource.kind
         known, unsure = self._known.known(kind).uids, self._known.unsure(kind)
-        count.missing = {
+        sync.missing = {
             uid: key
             for uid, key in listing.objects.items()
-            if (uid not in known or uid in unsure) and uid not in count.gone
+            if (uid not in known or uid in unsure) and uid not in sync.gone
         }
-        count.complete.clear()
-        if count.missing:
-            count.problem = f"{len(count.missing)} of {len(listing.objects)} listed objects have not arrived yet"
+        sync.complete.clear()
+        if sync.missing:
+            sync.problem = f"{len(sync.missing)} of {len(listing.objects)} listed objects have not arrived yet"
         else:
-            count.complete.set()
+            sync.complete.set()
 
-    async def _wait_complete(self, count: _Count, seconds: float) -> bool:
+    async def _wait_complete(self, sync: _KindSync, seconds: float) -> bool:
         """Whether everything that was missing has arrived; waits as long as some of it keeps arriving."""
-        while not count.complete.is_set():
-            before_seconds = count.progress_seconds
-            await wait_for_signal(count.complete, self._clock, seconds)
-            if count.progress_seconds == before_seconds:
+        while not sync.complete.is_set():
+            before_seconds = sync.progress_seconds
+            await wait_for_signal(sync.complete, self._clock, seconds)
+            if sync.progress_seconds == before_seconds:
                 break
-        return count.complete.is_set()
+        return sync.complete.is_set()
 
-    def _declare_whole(self, count: _Count) -> None:
-        count.samples = False
-        if not count.whole:
-            count.whole = True
-            _log.info("%s: whole (%d)", count.resource.plural, len(self._known.known(count.resource.kind)))
-        if self.whole and not self._is_told:
-            self._on_whole()
+    def _declare_synced(self, sync: _KindSync) -> None:
+        sync.samples = False
+        if not sync.synced:
+            sync.synced = True
+            _log.info("%s: cache synced (%d objects)", sync.resource.plural, len(self._known.known(sync.resource.kind)))
+        if self.synced and not self._is_told:
+            self._on_synced()
             self._is_told = True
 
     # --- drift ---------------------------------------------------------------------------------------------------
 
-    async def _judge_again(self, count: _Count, listing: Listing) -> None:
+    async def _judge_again(self, sync: _KindSync, listing: Listing) -> None:
         """What the list says otherwise may be on its way: what still differs after a while has drifted."""
-        kind = count.resource.kind
+        kind = sync.resource.kind
         await self._take_turns()
         behind = await self._behind(kind, listing.versions)
-        if behind or count.ghosts:
-            await self._wait_calm(count, SILENCE_SECONDS, LONGEST_LIST_SECONDS)
-            self._drift.note(kind, GHOST, count.ghosts.values())
-            count.ghosts.clear()
+        if behind or sync.ghosts:
+            await self._wait_calm(sync, SILENCE_SECONDS, LONGEST_LIST_SECONDS)
+            self._drift.note(kind, GHOST, sync.ghosts.values())
+            sync.ghosts.clear()
             await self._drift.read(
-                count.resource,
+                sync.resource,
                 STALE,
                 {uid: listing.objects[uid] for uid in behind},
                 lambda uid: bool(self._known.behind(kind, {uid: listing.versions[uid]})),
             )
 
-    def _say(self, count: _Count, listing: Listing) -> None:
-        kind = count.resource.kind
+    def _say(self, sync: _KindSync, listing: Listing) -> None:
+        kind = sync.resource.kind
         drift = ", ".join(f"{number} {what}" for what, number in self._drift.counts.get(kind, {}).items())
         text = "%s: compared with the API server: %d there, %d known, drift since the start: %s"
         _log.info(text, kind, len(listing.objects), len(self._known.known(kind)), drift or "none")
 
-    async def _read_missing(self, count: _Count) -> None:
-        await self._drift.read(count.resource, MISSING, dict(count.missing), count.missing.__contains__)
-        kind = count.resource.kind
+    async def _read_missing(self, sync: _KindSync) -> None:
+        await self._drift.read(sync.resource, MISSING, dict(sync.missing), sync.missing.__contains__)
+        kind = sync.resource.kind
         known, unsure = self._known.known(kind).uids, self._known.unsure(kind)
-        count.missing = {uid: key for uid, key in count.missing.items() if uid not in known or uid in unsure}
+        sync.missing = {uid: key for uid, key in sync.missing.items() if uid not in known or uid in unsure}
 
 
 def _stub(uid: str, key: str) -> dict[str, Any]:
@@ -527,8 +527,8 @@ def _stub(uid: str, key: str) -> dict[str, Any]:
 
 
 def _briefly(error: ApiError | Unreachable) -> str:
-    """Without words that may name servers; those are in the log. A right that is missing is told in full, however: what
-    it names is the resource and our own account.
+    """The error without words that may name servers; those are in the log. A missing right is reported in full:
+    it names only the resource and our own account.
     """
     if isinstance(error, Malformed):
         return error.reason

@@ -46,7 +46,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Nomination:
-    """To this node, or to none; `written` is told the version of the pod that says so."""
+    """To this node, or to none; `written` is called with the version of the pod that says so."""
 
     node_name: str
     written: Callable[[str], None]

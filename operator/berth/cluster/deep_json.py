@@ -1,6 +1,6 @@
 """JSON that is nested too deep to be read, cut down to where it can be.
 
-The API server takes 10,000 levels, and whoever may make a pod may make one with that many: `metadata.managedFields` are
+The API server takes 10,000 levels, and any user who may make a pod may use all of them: `metadata.managedFields` are
 free to nest, and so are the arguments of a policy. Python's decoders give up at about a thousand with an error that
 ends the whole list or watch, so that one such object would stop the scheduling of all others. Nothing that the
 scheduler reads lies deeper than a few dozen levels: below LEVELS everything becomes null, and the object is judged by

@@ -1,11 +1,11 @@
-"""What the cache has otherwise than the API server, although nothing about it is on its way: mended, counted, named.
+"""Objects that differ in the cache and the API server, although no event is on its way: repaired, counted, named.
 
     missing   exists and was never shown          read, and handed over as if the watch had shown it
     stale     exists in a newer version           the same
-    ghost     is gone, and nobody said so         removed (by the census, at once)
+    ghost     is gone, and no event said so       removed (by the cache sync, at once)
     rewound   the server's versions went back     everything is listed again, and decisions wait for it
 
-Who judges that something has drifted, and when, is the census.
+`cache_sync` decides what has drifted, and when.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class Known(Protocol):
-    """What is asked and told: the scheduler's view of a kind."""
+    """What is read and updated here: the scheduler's view of a kind."""
 
     def known(self, kind: str) -> KnownKeys:
         """UID to key of everything seen and not removed."""
@@ -59,7 +59,7 @@ class Known(Protocol):
     def observe(self, kind: str, body: Mapping[str, Any]) -> None: ...
 
     def remove(self, kind: str, body: Mapping[str, Any], *, told: bool) -> None:
-        """`told`: the cluster said so, rather than that a list lacks the object."""
+        """`told`: the API server reported the deletion; otherwise a list lacks the object."""
         ...
 
 
@@ -72,7 +72,7 @@ class Drift:
         self.counts: dict[str, Counter[str]] = {}
 
     def note(self, kind: str, what: str, keys: Iterable[str]) -> None:
-        """These objects had drifted, and have been mended as far as they can be."""
+        """These objects had drifted, and have been repaired as far as possible."""
         named = sorted(keys)
         if named:
             self.counts.setdefault(kind, Counter())[what] += len(named)

@@ -43,7 +43,7 @@ class ApiError(Exception):
 
     @property
     def is_transient(self) -> bool:
-        """Whether the same request may succeed later without anybody changing it or what it is about."""
+        """Whether the same request may succeed later without a change to it or to its object."""
         return self.status in (401, 408) or self.is_overload
 
     @property

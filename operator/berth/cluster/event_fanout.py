@@ -1,4 +1,4 @@
-"""What the watches and the census have shown, of every kind: who hands it over, and what is known of it."""
+"""Hands over what the watches and the cache sync have shown, of every kind, and says what is known of it."""
 
 from collections.abc import Callable, Mapping, Set
 from typing import Any
@@ -12,7 +12,7 @@ POLICY = "SchedulingPolicy"
 
 
 class EventFanout:
-    """What the census asks and tells: the cache for most kinds, and a register of our own for policies."""
+    """What the cache sync reads and updates: the cache for most kinds, and a register of our own for policies."""
 
     def __init__(
         self,
@@ -21,7 +21,7 @@ class EventFanout:
         bodies: ObjectBodies,
         on_change: Callable[[str, Mapping[str, Any], bool], None],
     ) -> None:
-        """`on_change`: told of every object after it was handed over, and whether it was removed."""
+        """`on_change` is called with every object after it was handed over, and with whether it was removed."""
         self._cache = cache
         self._scheduler = scheduler
         self._bodies = bodies
@@ -56,7 +56,7 @@ class EventFanout:
             if not self._policies.is_news(policy):
                 return
             if policy.uid in self._policies.unsure:
-                # An older generation than the one in force would be taken for an echo.
+                # An older generation than the one in force would be taken for a confirmation.
                 self._scheduler.remove(kind, body)
             self._policies.record(policy)
         self._scheduler.observe(kind, body)

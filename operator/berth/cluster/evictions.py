@@ -1,10 +1,10 @@
-"""Pushing a pod out for one of higher priority, as kube-scheduler does it.
+"""Evicts a pod for one of higher priority, as kube-scheduler does it.
 
 First the condition DisruptionTarget says why the pod ends, then it is deleted with the grace that it asks for itself.
 Both requests name its UID, so that a namesake is left alone, and both may be sent again: an answer that did not come,
 or that says that the server had no time, a conflict, or an error of the server's, is followed by another attempt, a few
 times, with growing pauses. A pod that is gone is as good as one that was deleted here. Disruption budgets are not
-asked: whoever chose the pod has weighed them.
+read here: the caller has weighed them when it chose the pod.
 """
 
 from collections.abc import Awaitable, Callable

@@ -226,7 +226,7 @@ def _load(context: ssl.SSLContext, tls: Tls) -> None:
     try:
         with os.fdopen(handle, "w") as file:
             file.write(f"{tls.certificate}\n{tls.key}\n")
-        context.load_cert_chain(path, password="")  # never ask anybody for one
+        context.load_cert_chain(path, password="")  # never prompt for one
     finally:
         os.unlink(path)
 

@@ -40,7 +40,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What came back, before anybody looked into it."""
+    """What came back, before it is parsed."""
 
     status: int
     reason: str

@@ -3,13 +3,13 @@
 The UID of namespace kube-system tells clusters apart: each has one, none shares it, none ever changes it. The first one
 that is seen is remembered. Another one means that requests reach another cluster (a kubeconfig that was replaced, an
 address that was given away, a cluster that was made anew under its old name): what is known is about the first, so this
-process must not act on the second. `on_other` is told once, and nothing is believed any more.
+process must not act on the second. `on_other` is called once, and nothing is believed any more.
 
 The same list of one namespace carries the version that the whole store has come to. Where it falls, the store was
-restored from a backup. It is asked a second time, since one answer alone may come from anywhere, then `on_rewound` is
-told.
+restored from a backup. It is requested a second time, since one answer alone may come from anywhere, then `on_rewound`
+is called.
 
-A cluster without the namespace cannot be told apart from others; nothing follows from that.
+A cluster without the namespace cannot be distinguished from others; nothing follows from that.
 """
 
 import logging
@@ -52,7 +52,7 @@ class ClusterIdentity:
         """That another cluster has answered, once one has."""
 
     async def ask(self, timeout_seconds: float = ASK_SECONDS) -> None:
-        """Raises OtherCluster; ApiError, Unreachable or Malformed where the server does not tell."""
+        """Raises OtherCluster; ApiError, Unreachable or Malformed where the server does not say."""
         listing = await self._list(timeout_seconds)
         if 0 < listing.number < self._newest:
             listing = await self._list(timeout_seconds)
@@ -69,7 +69,7 @@ class ClusterIdentity:
             if error.status == 401:
                 raise
         except Malformed as error:
-            _log.debug("Which cluster answers cannot be told: %s", error)
+            _log.debug("Which cluster answers is unknown: %s", error)
         except Unreachable as error:
             return error
         return None

@@ -6,12 +6,12 @@
        ^                           |                                           listed and compared (`CacheSync.confirm`)
        |                           |--- something is missing, or a senior has come back: later
        |                           v
-       +--- lost ------------ leading:  fence open --- our renewal is late, a bind's echo is missing ---> closed
+       +--- lost ------------ leading:  fence open --- our renewal is late, a bind is not confirmed ----> closed
        |                                  ^------------------ it has come -----------------------------------+
-       +--- resigned: the echo of a bind has been missing for another lifetime; others may see better
+       +--- resigned: the confirmation of a bind has been missing for another lifetime; others may see better
 
-The comparison is what makes a new leader decide on a whole cache: the list is asked for when nothing of its predecessor
-is under way any more, and the fence opens when the watch has shown everything on it. A watch that is dead shows
+The comparison makes a new leader decide on a synced cache: the list is requested when nothing of its predecessor is
+under way any more, and the fence opens when the watch has shown everything on it. A watch that is dead shows
 nothing, so this replica does not lead.
 
 A look every tenth of a second notices all this; it is also the beat by which the elector knows that this loop moves.
@@ -42,13 +42,13 @@ _log = logging.getLogger(__name__)
 
 
 class Leader:
-    """One replica's part in it; `on_open` and `on_close` are told of the fence, `on_lose` of the lead as well."""
+    """One replica's part in it; `on_open` and `on_close` are called for the fence, `on_lose` for the lead as well."""
 
     def __init__(
         self,
         leadership: Leadership,
         peering: Peering,
-        census: CacheSync,
+        cache_sync: CacheSync,
         clock: Clock,
         faults: ErrorLog,
         *,
@@ -59,11 +59,11 @@ class Leader:
     ) -> None:
         """`echo_is_missing`: whether an acknowledged bind has not been shown for so many seconds.
 
-        `on_open` is told whether the lead is new, rather than the fence open again.
+        `on_open` is called with whether the lead is new, rather than the fence open again.
         """
         self.leadership = leadership
         self.peering = peering
-        self._census = census
+        self._cache_sync = cache_sync
         self._clock = clock
         self._faults = faults
         self._echo_is_missing = echo_is_missing
@@ -90,7 +90,7 @@ class Leader:
         self.is_silent = False
         """Whether nothing may be written, not even our record: another cluster answers."""
         self.on_start_over: Callable[[], None] = lambda: None
-        """Told by `start_over`: whatever else watches the records has to begin again."""
+        """Called by `start_over`: whatever else watches the records has to begin again."""
 
     # --- the fence ---------------------------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ class Leader:
 
     @property
     def is_open(self) -> bool:
-        """Whether a request that is sent now ends before anybody else may lead."""
+        """Whether a request that is sent now ends before another replica may lead."""
         return self._is_leading and self.leadership.may_lead() and not self._is_blind()
 
     @property
@@ -111,7 +111,7 @@ class Leader:
     def alarm(self) -> str | None:
         """Why the process is to be ended: it keeps the lead although its record is long out of date. From any thread.
 
-        That is noticed ten times a second, so whoever should have done so hangs.
+        That is noticed ten times a second, so the loop that should have done so hangs.
         """
         late_seconds = self.leadership.stale_seconds() - self.leadership.terms.lifetime_seconds
         if not self._is_leading or late_seconds < 0:
@@ -168,7 +168,7 @@ class Leader:
                 self._lose(reason)
             else:
                 self._mind_fence()
-        elif self._proving is None and self._census.whole and self.leadership.may_lead() and not self._is_blind():
+        elif self._proving is None and self._cache_sync.synced and self.leadership.may_lead() and not self._is_blind():
             self._proving = self._start(self._prove())
 
     def _enter_soon(self) -> None:
@@ -209,8 +209,8 @@ class Leader:
         began_seconds, priority = self._clock.now(), self.leadership.priority
         try:
             if await self._see(await self.peering.claim()) and self.leadership.may_lead():
-                is_confirmed = await self._census.confirm(CONFIRM_SECONDS)
-                # With another priority we have lapsed meanwhile, and somebody may have led since the lists were made.
+                is_confirmed = await self._cache_sync.confirm(CONFIRM_SECONDS)
+                # With another priority we have lapsed meanwhile, and another replica may have led since the lists.
                 if is_confirmed and self.leadership.may_lead() and self.leadership.priority == priority:
                     self._begin(self._clock.now() - began_seconds)
         except (ApiError, Unreachable) as error:

@@ -2,7 +2,8 @@
 
 Each replica keeps a record in one ClusterKopfPeering object: priority, lifetime, `lastseen`. kopf writes and renews it
 (`berth.elector`); here it is only read, as our own watch shows it. The priority is seniority: who entered first has the
-highest, and whoever enters is lower than everybody he sees. A record whose identity and priority are greater is senior.
+highest, and a replica that enters is lower than all that it sees. A record whose identity and priority are greater is
+senior.
 
       absent ----- our own record comes back through the watch -----> STANDBY <------------------------------------+
         ^                                                               |                                          |
@@ -30,9 +31,9 @@ Times, with L the lifetime and T the longest that a guarded request may take (`T
    clock that was set), it is believed. Where it says less, it is not.
 3. The record of another counts for its whole lifetime from the moment at which we *saw* it change. What its `lastseen`
    says is never compared with our clock: foreign clocks do not matter.
-4. A record that is gone counts on for that time: anybody may have removed it, and replicas of earlier versions remove
-   what is out of date by their time of day, so that its owner may well be alive. Only a record that its owner has
-   lowered below ours is out of the way at once. Owners do so when nothing of theirs is under way any more: after a
+4. A record that is gone counts on for that time: any client may have removed it, and replicas of earlier versions
+   remove what is out of date by their time of day, so that its owner may well be alive. Only a record that its owner
+   has lowered below ours is out of the way at once. Owners do so when nothing of theirs is under way any more: after a
    lapse, at a resignation, at a clean end.
 5. A renewal goes on from the last one only if it was seen before that one was a lifetime old. Else we have lapsed,
    whatever the record says, and enter again with another priority. What we know of the others may be as old by then,
@@ -44,16 +45,16 @@ Times, with L the lifetime and T the longest that a guarded request may take (`T
 6. The object is one: a view in which our renewal is shows every other record as it was at that time or later. Views
    older than one that was seen are ignored. A watch shows every view: before we lead, it has to show what we wrote
    after the seniors were out. Where views may have been left out, what is gone counts from now on.
-7. A priority is ours when it has come back once and nobody alive is below it: then everybody below has entered after
-   us, and sees us whenever he sees himself. If somebody is, two have entered at once, and we choose again, below him.
+7. A priority is ours when it has come back once and no live replica is below it: then every replica below has entered
+   after us, and sees us whenever it sees itself. If one is, two have entered at once, and we choose again, below it.
 8. Before a replica leads it writes its name beside the records, where kopf removes nothing. A replica that finds a
-   name there of whom it knows no record gives him a lifetime, as a senior: he may be alive, and his record removed.
+   name there without a known record gives it a lifetime, as a senior: it may be alive, and its record removed.
 9. Nobody removes the record of another but the leader, and only where it was silent for two of its lifetimes, by our
    clock, and is in the object as we know it (`outdated`). kopf does not get to see the others' records: it would judge
    them by the time of day, and after a freeze by what it saw before.
 
-So two fences are never open at once: ours is open only up to L - T after a renewal was sent, and another, who saw that
-renewal later than we sent it, opens his when it is L old and a look after that still shows nothing newer.
+So two fences are never open at once: ours is open only up to L - T after a renewal was sent, and another replica, which
+saw that renewal later than we sent it, opens its own when it is L old and a look after that still shows nothing newer.
 
 Renewals are noted from the elector's thread, everything else comes from the main loop: one lock guards it all.
 """
@@ -157,7 +158,7 @@ class Leadership:
         self._must_look = False  # rule 5
         self._former: int | None = None  # the priority that we kept up, until nothing is under way any more
         self._quiet_seconds = 0.0
-        self._leader = ""  # as told, rule 8
+        self._leader = ""  # as written beside the records, rule 8
         self._own_stamp = ""
         self._own: tuple[float, datetime] | None = None  # when the renewal was sent that came back last
         self._last: tuple[float, datetime] | None = None  # the same, also after a lapse
@@ -219,7 +220,7 @@ class Leadership:
             self._lapse()
 
     def _youngest(self) -> int:
-        """Lower than all who are there; among those who see nobody, whoever started first is the higher."""
+        """Lower than all that are there. Among replicas that see no other, the one that started first is the higher."""
         started = int(self._wall().timestamp() * 1000) * STEPS_IN_A_MILLISECOND
         by_time = TOP_PRIORITY - started - self._random.randrange(STEPS_IN_A_MILLISECOND)
         lowest = min((other.record.priority for other in self._others.values()), default=by_time)
@@ -382,7 +383,7 @@ class Leadership:
             return self._own is not None
 
     def is_fresh(self) -> bool:
-        """Whether nobody else may open his fence before a request that is sent now has ended."""
+        """Whether no other replica may open its fence before a request that is sent now has ended."""
         with self._lock:
             age = self._age(self._own)
             return age is not None and age < self.terms.fresh_seconds
@@ -394,7 +395,7 @@ class Leadership:
             return 0.0 if age is None else max(0.0, age - self.terms.fresh_seconds)
 
     def seniors(self) -> list[str]:
-        """Those whom we have to leave the lead to; everybody, while we have no priority."""
+        """Those whom we have to leave the lead to; all others, while we have no priority."""
         with self._lock:
             now = self._now()
             return sorted(
@@ -437,7 +438,7 @@ class Leadership:
 
 
 def read_records(status: object) -> dict[str, PeerRecord]:
-    """The records of a peering object's status; what makes no sense is no record, but for what can be read of it.
+    """The records of a peering object's status; what is invalid is no record, but for what can be read of it.
 
     A record without a lifetime that can be read has kopf's own, one without a priority has kopf's, 0.
     """

@@ -165,7 +165,7 @@ async def is_served(api: Api, resource: WatchedResource) -> bool:
 
 
 async def _has_version(api: Api, resource: WatchedResource) -> bool:
-    """Whether the server has the group in this version; then its resources should have been told, and were not."""
+    """Whether the server has the group in this version; then its resources should have been listed, and were not."""
     _, body = await api.request("GET", "/apis")
     names = _names(body, "APIGroupList", "groups")
     if resource.group not in names:
@@ -175,8 +175,8 @@ async def _has_version(api: Api, resource: WatchedResource) -> bool:
         if group["name"] == resource.group and isinstance(versions, list):
             if not any(isinstance(each, dict) and each.get("version") == resource.version for each in versions):
                 return False
-            raise Malformed(f"{resource.api_version} is served, and what it has is not told")
-    raise Malformed(f"the versions of {resource.group} are not told")
+            raise Malformed(f"{resource.api_version} is served, and its resources are not listed")
+    raise Malformed(f"the versions of {resource.group} are not listed")
 
 
 def _names(body: Json, kind: str, field: str) -> set[str]:

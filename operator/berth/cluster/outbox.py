@@ -27,7 +27,7 @@ from berth.cluster.gate import CONDITION, URGENT, Rank, WriteGate
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.ports import Clock, NotLeading
 
-ATTEMPTS = 5  # of a write that is refused for a reason that somebody may mend
+ATTEMPTS = 5  # of a write that is refused for a reason that a user may repair
 MENDABLE = (403, 409)
 COMPLAINT_SECONDS = 60.0
 WAITING_LIMIT = 50_000

@@ -18,7 +18,7 @@ from berth.scheduler.ports import Clock
 GROUP, VERSION, PLURAL, KIND = "kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering"
 PATH: Final = f"/apis/{GROUP}/{VERSION}/{PLURAL}"
 LEADING_SINCE: Final = "leadingSince"
-LEADER: Final = "berth.dev/leader"  # an annotation: who led last and did not say that he ended
+LEADER: Final = "berth.dev/leader"  # an annotation: the last leader that has not stepped down
 NO_KIND = (
     f"the API server does not know the kind {KIND}, by which replicas elect a leader: apply "
     "crds/clusterkopfpeerings.kopf.dev.yaml, or run one replica with --standalone"
@@ -77,7 +77,7 @@ class Peering:
     def _forbidden(self, error: ApiError) -> str:
         return (
             f"{KIND} {self.name}, by which replicas elect a leader, may not be used: {error.message}; allow get, list, "
-            f"watch and patch of {PLURAL}.{GROUP}, and create where the object is not made by somebody else, or run "
+            f"watch and patch of {PLURAL}.{GROUP}, and create where the object is not made by another client, or run "
             "one replica with --standalone"
         )
 

@@ -1,8 +1,8 @@
 """What the scheduler writes about volumes: for which claim one is kept, and for which node a claim's is made.
 
-Both are patches of one version of the object: whoever else has changed it meanwhile has it refused (409), and the next
-attempt goes by what is there then. The rest, binding claim and volume to each other or making one, is for the volume
-controller and the provisioner, who watch for exactly these fields.
+Both are patches of one version of the object: if another client has changed it meanwhile, the patch is refused (409),
+and the next attempt goes by what is there then. The rest, binding claim and volume to each other or making one, is for
+the volume controller and the provisioner, who watch for exactly these fields.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from berth.model import Claim, Volume
 from berth.scheduler.ports import Clock, NotLeading, NotWritten
 
 CLIENT_SECONDS = 15.0
-ATTEMPTS = 5  # of a write that is turned away with 429
+ATTEMPTS = 5  # of a write that is refused with 429
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 
@@ -28,7 +28,7 @@ class VolumeWriter:
         self._clock = clock
 
     async def keep(self, volume: Volume, claim: Claim) -> None:
-        """A volume that somebody had kept for the claim by hand is not marked as bound by us."""
+        """A volume that a user had kept for the claim by hand is not marked as bound by us."""
         reference = {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",

@@ -11,8 +11,8 @@
     serving    where and with what to serve, by the options
     pages      docs/configuration.md (python -m berth.configuration.pages)
 
-A setting is named once, in the table: its flag (`--census-seconds`), variable (`BERTH_CENSUS_SECONDS`), key of the file
-(`censusSeconds`) and field of `Options` follow from that name.
+A setting is named once, in the table: its flag (`--resync-seconds`), variable (`BERTH_RESYNC_SECONDS`), key of the file
+(`resyncSeconds`) and field of `Options` follow from that name.
 """
 
 from berth.configuration.options import Options

@@ -1,5 +1,5 @@
 """The settings as arguments of a command. They have no defaults and are no types of argparse: what is not given comes
-from elsewhere, and what makes no sense is said in the same words wherever it was written.
+from elsewhere, and what is invalid is reported in the same words wherever it was written.
 """
 
 import argparse

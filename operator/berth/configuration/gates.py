@@ -2,7 +2,7 @@
 
 A gate's stage says how far it may be relied on: ALPHA may change or go, BETA stays, and only details change. What is
 beyond that is no gate any more. A gate that is off takes the thing away as a whole; a policy that needs it is refused
-in words, as any other policy that makes no sense.
+in words, as any other invalid policy.
 """
 
 from collections.abc import Mapping
@@ -56,8 +56,8 @@ GATES: tuple[Gate, ...] = (
         PREEMPTION,
         "BETA",
         True,
-        "a pod that fits nowhere may push out pods of lower priority, unless its policy says otherwise",
-        "nobody is pushed out, disruption budgets are not read, and a policy that asks for it by name is refused",
+        "a pod that fits nowhere may preempt pods of lower priority, unless its policy says otherwise",
+        "no pod is preempted, disruption budgets are not read, and a policy that asks for it by name is refused",
     ),
     Gate(
         PYTHON_PLUGINS,
@@ -70,8 +70,8 @@ GATES: tuple[Gate, ...] = (
         QUEUEING_HINTS,
         "BETA",
         True,
-        "a parked pod is woken by a change only if the plugins that turned it away say that it may help",
-        "every change of a kind that these plugins listen to wakes it: more attempts, and nothing is left to hints",
+        "an unschedulable pod is tried again after an event only if the plugins that rejected it say that it may help",
+        "it is tried again after every event that these plugins registered: more attempts, no queueing hints",
     ),
     Gate(
         SHADOW_POLICIES,

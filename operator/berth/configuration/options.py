@@ -17,7 +17,7 @@ class Options:
     context: str | None = None
     http_address: str = ""
     seed: int | None = None
-    census_seconds: float = 300.0
+    resync_seconds: float = 300.0
     built_in_policy: bool = True
     standalone: bool = False
     peering_name: str = "berth"

@@ -15,7 +15,7 @@ HEAD = f"""# Configuration
 <!-- Made by `make docs` from the table of settings (operator/berth/configuration); edit that, not this page. -->
 
 What decides where pods go is in [SchedulingPolicies](policies.md), which take effect when they are applied. This page
-is about the process: what it is told when it starts. Each setting can be given as a flag of `berth run`, as an
+is about the process: the settings that it starts with. Each setting can be given as a flag of `berth run`, as an
 environment variable, or in a file; a flag wins over its variable, the variable over the file, the file over the
 default. Of the feature gates each one is looked up so by itself. An empty variable is one that is not set, except for
 addresses, which it switches off.
@@ -30,7 +30,7 @@ addresses, which it switches off.
 kopf's then. What is in effect is logged at the start, with the version, and shown by `/configz`. Nothing in it is
 secret: credentials and keys are named by their files.
 
-What makes no sense is refused at the start, with where it was written and what to write instead, all of it at once; the
+What is invalid is refused at the start, with where it was written and what to write instead, all of it at once; the
 exit code is 2. So are keys that are not known or there twice, words on the command line that belong to no flag, and
 variables that begin with `BERTH_` and are none of these. Those by which Kubernetes tells a container of the services
 `berth` and `berth-...` of its namespace pass: `BERTH_SERVICE_HOST`, `BERTH_PORT`, `BERTH_PORT_10259_TCP`,
@@ -46,7 +46,7 @@ GATES_HEAD = """
 
 `--feature-gates A=true,B=false`, `BERTH_FEATURE_GATES`, or `featureGates: {A: true}` in the file. ALPHA: may change or
 go; BETA: stays, details may change. The metric `kubernetes_feature_enabled` (labels `name` and `stage`) is 1 for each
-gate that is on and 0 for each that is off. A policy that needs what is off is refused as any other that makes no sense:
+gate that is on and 0 for each that is off. A policy that needs what is off is refused as any other invalid one:
 its status names the gate, and after an edit its last good generation stays in force. `berth policy lint` and
 `berth judge` know no gates: to them everything is on.
 

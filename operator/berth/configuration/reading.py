@@ -1,7 +1,7 @@
 """From flags, variables and the file to options: a flag wins over its variable, that over the file, that over the
 default; of the feature gates each one by itself.
 
-Everything that is wrong is found at once and said with where it was written, so that one round of mending does.
+Everything that is wrong is found at once and said with where it was written, so that one round of repairs is enough.
 """
 
 import difflib
@@ -74,7 +74,7 @@ def read(
 
 
 def read_or_exit(environment: Mapping[str, str] = os.environ) -> Options:
-    """For whoever has no command line of ours: what is wrong goes to standard error, and the exit code is 2."""
+    """For callers without our command line: what is wrong goes to standard error, and the exit code is 2."""
     try:
         return read(environment)
     except BadConfiguration as error:
@@ -134,7 +134,7 @@ def _options(chosen: _Chosen) -> Options:
 
 
 def _contradictions(chosen: _Chosen) -> Problems:
-    """Settings that make no sense together."""
+    """Settings that are invalid together."""
     pair = ("tls_cert_file", "tls_private_key_file")
     given = [name for name in pair if chosen.values.get(name) is not None]
     if given and chosen.values.get("https_address") == "":

@@ -9,7 +9,7 @@ from berth.serving.server import ServingPlan
 
 
 def serving_plan(options: Options) -> ServingPlan:
-    """ValueError for options that were not read, and make no sense."""
+    """Raises ValueError for invalid options; those that were read are valid."""
     pair = None
     if options.tls_cert_file is not None and options.tls_private_key_file is not None:
         pair = Pair(Path(options.tls_cert_file), Path(options.tls_private_key_file))

@@ -126,7 +126,7 @@ SETTINGS: tuple[Setting, ...] = (
         "a new one each time",
     ),
     Setting(
-        "census_seconds",
+        "resync_seconds",
         Whole(1, 86_400, float),
         "how often the cache is compared with the API server's lists",
         "N",

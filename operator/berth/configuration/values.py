@@ -19,7 +19,7 @@ NO_NAMES = "-"
 
 
 class BadValue(ValueError):
-    """The value makes no sense; str() says why."""
+    """The value is invalid; str() says why."""
 
 
 class SettingKind(Protocol):
@@ -32,7 +32,7 @@ class SettingKind(Protocol):
 
     @property
     def words(self) -> str:
-        """What is taken, for whoever has to write it."""
+        """What is accepted, for the user who has to write it."""
         ...
 
     def from_text(self, text: str) -> object:

@@ -1,8 +1,8 @@
 """API objects as frozen records, parsed once from plain dicts.
 
-One rule for every kind: a field that is not known is ignored; a field that is known and has a value that makes no
-sense makes the whole object InvalidObject, with the object and the field in the message. No other exception leaves a
-parse function, whatever it is given.
+One rule for every kind: an unknown field is ignored; a known field with an invalid value makes the whole object
+InvalidObject, with the object and the field in the message. A parse function raises no other exception, whatever it is
+given.
 """
 
 from .affinity import (

@@ -1,8 +1,8 @@
-"""What a pod wants of nodes and of other pods: node affinity, pod affinity and anti-affinity, topology spreading.
+"""Affinity of a pod: node affinity, pod affinity and anti-affinity, topology spread constraints.
 
-matchLabelKeys and mismatchLabelKeys stand for "the same (another) value of this label as mine". The API server writes
-them into the selector when a pod is made; a pod that has not been through it is treated the same, and one that has is
-not changed twice.
+matchLabelKeys and mismatchLabelKeys stand for "the same (another) value of this label as the pod itself". The API
+server merges them into the selector when a pod is created. A pod that was not created through it is treated the same,
+and one that was is not changed twice.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True, slots=True)
 class PodTerm:
-    """Pods that are meant, and the node label whose value makes two nodes the same place for them.
+    """A pod affinity term: the selected pods, and the node label that defines the topology domains.
 
-    They are the pods that `selector` matches (none if it is None) in `namespaces` or in namespaces that
-    `namespace_selector` matches. `namespaces` is the pod's own where the term names neither.
+    It selects the pods that `selector` matches (None: no pods) in `namespaces` or in namespaces that
+    `namespace_selector` matches. `namespaces` is the pod's own if the term names neither.
     """
 
     selector: LabelSelector | None
@@ -59,7 +59,7 @@ class PodTerm:
 
 @dataclass(frozen=True, slots=True)
 class WeightedPodTerm:
-    """A term that counts with a weight (1..100) in scores."""
+    """A preferred term with its weight (1..100) in scores."""
 
     weight: int
     term: PodTerm
@@ -67,14 +67,14 @@ class WeightedPodTerm:
 
 @dataclass(frozen=True, slots=True)
 class PodAffinity:
-    """Terms of one direction, towards or away from pods."""
+    """The terms of podAffinity or of podAntiAffinity."""
 
     required: tuple[PodTerm, ...] = ()
     preferred: tuple[WeightedPodTerm, ...] = ()
 
 
 class Role(StrEnum):
-    """What a term means to the pod that carries it."""
+    """The kind of a term, for the pod that has it."""
 
     REQUIRED = "required affinity"
     PREFERRED = "preferred affinity"
@@ -83,8 +83,9 @@ class Role(StrEnum):
 
 
 def carried_terms(affinity: PodAffinity, anti_affinity: PodAffinity) -> Iterator[tuple[Role, int, PodTerm]]:
-    """What a pod with these says of others: each term with its weight, 0 where it is required. Terms without a selector
-    select nothing, and are left out."""
+    """The terms of a pod with this affinity, each with its role and weight (0 if required). Terms without a selector
+    select nothing, and are left out.
+    """
     said = [(Role.REQUIRED, 0, term) for term in affinity.required]
     said += [(Role.PREFERRED, weighted.weight, weighted.term) for weighted in affinity.preferred]
     said += [(Role.AVOIDED, weighted.weight, weighted.term) for weighted in anti_affinity.preferred]
@@ -94,7 +95,7 @@ def carried_terms(affinity: PodAffinity, anti_affinity: PodAffinity) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class SpreadConstraint:
-    """How evenly the pods that `selector` matches must lie over the values of a node label."""
+    """A topology spread constraint for the pods that `selector` matches."""
 
     max_skew: int
     topology_key: str
@@ -142,9 +143,9 @@ def read_affinity(spec: Body, namespace: str, labels: Mapping[str, str]) -> Affi
 
 
 def build_node_affinity(body: Body) -> tuple[NodeSelector | None, tuple[PreferredTerm, ...]]:
-    """A NodeAffinity of somebody's configuration: what is required (None: nothing) and what is preferred.
+    """A NodeAffinity of a configuration: the required selector (None: nothing is required) and the preferred terms.
 
-    A comparison with no integer, which in a pod matches nothing, is refused here.
+    Gt and Lt with a value that is no integer, which in a pod match nothing, are rejected here.
     """
     required, preferred = _node_affinity(body)
     terms = [(f"{REQUIRED}.nodeSelectorTerms[{i}]", t) for i, t in enumerate(required.terms if required else ())]
@@ -169,7 +170,7 @@ def read_spread_constraints(spec: Body, labels: Mapping[str, str]) -> tuple[Spre
 
 
 def build_spread_constraint(body: Body, labels: Mapping[str, str]) -> SpreadConstraint:
-    """One topology spread constraint, of a pod with these labels."""
+    """One topology spread constraint of a pod with these labels."""
     keys = read_texts(body, "matchLabelKeys")
     return SpreadConstraint(
         max_skew=read_integer(body, "maxSkew", 1, MAX_INT32),
@@ -214,7 +215,7 @@ def _pod_term(body: Body, namespace: str, labels: Mapping[str, str]) -> PodTerm:
 def _merge(
     selector: LabelSelector | None, match: Sequence[str], mismatch: Sequence[str], labels: Mapping[str, str]
 ) -> LabelSelector | None:
-    """The selector with the pod's own values of these labels; a label that the pod does not have asks for nothing."""
+    """The selector with the pod's own values of these labels; labels that the pod does not have are ignored."""
     if selector is None or not (match or mismatch):
         return selector
     same = [Requirement(key, "In", (labels[key],)) for key in match if key in labels]

@@ -1,11 +1,12 @@
-"""How many of something one pod may have: the table of bounds, and which of them a pod exceeds.
+"""Bounds: how many entries the lists and maps of one pod may have, and which of these bounds a pod exceeds.
 
 An API server accepts objects of 1.5 MiB: 40,000 labels, or 8,000 affinity terms, each of which costs time when the pod
-is read, placed or decided on. No real pod comes near these bounds. A pod beyond one is an invalid object like any
-other: a pending pod is told so, and a bound pod counts without the list that is too long (salvage.py).
+is parsed, placed or decided on. No real pod comes near these bounds. A pod that exceeds one is an invalid object like
+any other: a pending pod gets an event that says so, and a bound pod counts without the list that is too long
+(salvage.py).
 
-All lists are counted before the first of them is read, so that what is beyond a bound costs next to nothing. A bound
-pod may have any number of containers: their resources are in use, and have to count.
+All lists are counted before the first of them is parsed, so that an excessive list costs almost nothing. A bound pod
+may have any number of containers: their resources are in use, and have to count.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MOST_HOST_PORTS: Final = 10_000  # entries of spec.containers[].ports, all conta
 MOST_MONITORS: Final = 50  # spec.volumes[].rbd.monitors
 MOST_NODE_TERMS: Final = 1_000  # of spec.affinity.nodeAffinity, required and preferred together
 MOST_POD_TERMS: Final = 256  # of podAffinity and of podAntiAffinity, required and preferred together
-MOST_WIDE_REQUIREMENTS: Final = 64  # of those of these terms that name no value of a label: every pod may meet them
+MOST_WIDE_REQUIREMENTS: Final = 64  # of terms that name no value of a label: compared with every pod
 MOST_NODE_VALUES: Final = 10_000  # keys, operators, values, ... of spec.affinity.nodeAffinity, at all depths together
 MOST_POD_VALUES: Final = 2_000  # the same of podAffinity and of podAntiAffinity, each
 MOST_SPREAD_VALUES: Final = 500  # the same of topologySpreadConstraints
@@ -48,7 +49,7 @@ _LISTS: Final = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDur
 
 
 class Excess(NamedTuple):
-    """What is beyond a bound: where, and what is wrong there. `part` is where to cut for the pod to make sense."""
+    """A bound that is exceeded: where, and the problem. `part` is the part to cut out so that the pod becomes valid."""
 
     path: str
     problem: str
@@ -56,7 +57,7 @@ class Excess(NamedTuple):
 
 
 def excesses(body: Body) -> Iterator[Excess]:
-    """Everything in a pod that is beyond a bound."""
+    """Every bound that the pod exceeds."""
     for (section, name), most in BOUNDS.items():
         held = body.get(section)
         found = held.get(name) if isinstance(held, Mapping) else None
@@ -76,7 +77,7 @@ def excesses(body: Body) -> Iterator[Excess]:
 
 
 def _of_containers(spec: Body) -> Iterator[Excess]:
-    """An init container's ports count where it is a sidecar; here they all do."""
+    """Host ports of all init containers count here, although only those of sidecars are used."""
     ports = 0
     for name in ("initContainers", "containers"):
         containers = spec.get(name)
@@ -105,7 +106,7 @@ def _of_volumes(volumes: Any) -> Iterator[Excess]:
 
 
 def _of_affinity(affinity: Any) -> Iterator[Excess]:
-    """Half of an affinity could mean more than all of it: where one list is too long, all of the kind goes."""
+    """A part of an affinity could match more than all of it: if one list is too long, the whole kind is cut."""
     for kind, (most, most_values) in _SELECTING.items():
         held = affinity.get(kind) if isinstance(affinity, Mapping) else None
         if not isinstance(held, Mapping):
@@ -132,9 +133,10 @@ def _pod_terms(affinity: Body) -> Iterator[Any]:
 
 
 def _wide_requirements(term: Any) -> int:
-    """What every pod is compared with because of a term: 0 where `matchLabels` or the operator In find the pods.
+    """The number of requirements that have to be compared with every pod: 0 if `matchLabels` or the operator In
+    restricts the pods.
 
-    A term without requirements counts as one: it is about all pods.
+    A term without requirements counts as one: it selects all pods.
     """
     selector = term.get("labelSelector") if isinstance(term, Mapping) else None
     if not isinstance(selector, Mapping) or selector.get("matchLabels"):
@@ -156,12 +158,12 @@ def _too_many(path: str, found: int, most: int, part: tuple[Step, ...]) -> Exces
 
 
 def _length(value: Any) -> int:
-    """What is neither a list nor a map is for the readers to refuse."""
+    """The length of a list or map; 0 for anything else, which the parse functions reject."""
     return len(value) if isinstance(value, list | tuple | Mapping) else 0
 
 
 def _has_more_values(value: Any, most: int) -> bool:
-    """Looks at no more of them than it takes to tell."""
+    """Whether there are more than `most` values; visits no more of them than necessary."""
     pending, found = [value], 0
     while pending:
         here = pending.pop()

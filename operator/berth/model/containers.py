@@ -1,7 +1,7 @@
-"""Containers of a pod: requests and limits, the ports they take on the host, images, the node features they rely on.
+"""Containers of a pod: requests and limits, host ports, images, and the node features that they require.
 
-Init containers with restartPolicy Always (sidecars) run as long as the pod does: only they, of the init containers,
-hold ports.
+Init containers with restartPolicy Always (sidecars) run as long as the pod does: of the init containers only they use
+host ports.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """A port that a pod takes on its node's address `ip`; 0.0.0.0 is all of the node's addresses."""
+    """A port that a pod uses on its node's address `ip`; 0.0.0.0 stands for all addresses of the node."""
 
     ip: str
     protocol: str
@@ -62,7 +62,7 @@ def read_containers(spec: Body) -> Containers:
                 requests, limits = read_container_resources(body)
                 containers.append(Container(read_text(body, "name"), requests, limits, sidecar))
         except FieldError as error:
-            # An error about the list itself already has its name.
+            # The path of an error about the list itself already has the name of the list.
             where = "spec" if error.path == name else f"spec.{name}[{len(containers)}]"
             raise error.within(where) from None
     return Containers(found[1], found[0], tuple(ports), tuple(images), restart_all)
@@ -75,12 +75,12 @@ def extended_resources(containers: Containers) -> frozenset[str]:
         for amounts in (container.requests, container.limits):
             for name in amounts:
                 if "/" in name:
-                    named.append(name)  # noqa: PERF401 - most pods have none: a comprehension each takes longer
+                    named.append(name)  # noqa: PERF401 - most pods have none: comprehensions would be slower
     return frozenset(named) if named else _NONE
 
 
 def read_required_features(spec: Body, containers: Containers) -> tuple[str, ...]:
-    """Features that a node must declare before it may run this pod."""
+    """The features that a node must declare to run this pod."""
     required = [RESTART_ALL_CONTAINERS] if containers.restart_all else []
     host_network, host_users = read_flag(spec, "hostNetwork"), read_flag(spec, "hostUsers")
     if host_network and not host_users and spec.get("hostUsers") is not None:
@@ -90,7 +90,7 @@ def read_required_features(spec: Body, containers: Containers) -> tuple[str, ...
 
 @lru_cache(maxsize=4096)
 def normalised_image(name: str) -> str:
-    """The name as nodes report it: with a tag."""
+    """The image name as nodes report it: with a tag."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 

@@ -1,18 +1,17 @@
-"""The one exception that leaves the model.
+"""InvalidObject: the one exception that the model raises.
 
-A body from the API is either read whole into a record or refused with InvalidObject, which says which object, which
-field of it and what is wrong there. Whoever observes the cluster leaves such an object out of decisions, counts it
-and shows this text.
+A body from the API is either parsed completely into a record or rejected with InvalidObject, which names the object,
+the field and the problem. The cache leaves such an object out of decisions, counts it and shows this text.
 """
 
 from __future__ import annotations
 
 
 class InvalidObject(ValueError):
-    """An API object has a field whose value makes no sense.
+    """An API object has a field with an invalid value.
 
-    `name` is "namespace/name" or "name" ("?" for a part that is missing), `field` a dotted path such as
-    `spec.containers[0].resources.requests.cpu` (empty when the object as a whole is meant).
+    `name` is "namespace/name" or "name" ("?" for a missing part), `field` a dotted path such as
+    `spec.containers[0].resources.requests.cpu` (empty if the object as a whole is meant).
     """
 
     def __init__(self, kind: str, name: str, field: str, problem: str) -> None:

@@ -1,12 +1,12 @@
-"""Reading fields out of plain API dicts, with errors that know where they are.
+"""Readers of fields in plain API dicts, with errors that contain the path of the field.
 
-Every reader takes the object that owns the field and the field's name, and returns a value of the promised type or
-raises FieldError. Null is the same as absent, everywhere: the API and YAML both write it for "nothing here". A path
-is put together only when something is wrong: FieldError starts with the innermost name, and each level that it passes
-on its way up adds its own (`within`, `read_list`, `read_object`), until `read` at the top turns it into
-InvalidObject. The good path carries no paths.
+Every reader takes the object that owns the field and the field's name. It returns a value of the declared type or
+raises FieldError. Null is the same as absent, everywhere: the API and YAML both write it for an absent value. A path is
+built only if there is an error: FieldError starts with the innermost name, and each level that it passes adds its own
+(`within`, `read_list`, `read_object`), until `read` at the top turns it into InvalidObject. Valid objects pay nothing
+for paths.
 
-Unknown fields are never looked at. Nothing here knows any kind of object.
+Unknown fields are never read. This module knows no kind of object.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Body: TypeAlias = Mapping[str, Any]
 
 
 class Nothing(dict[str, Any]):
-    """An empty dict that stays so: what one plugin put into it, every pod without labels would have."""
+    """An empty dict that cannot be modified: otherwise a plugin could add labels to every pod without labels."""
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("what a record holds is not to be changed")
+        raise TypeError("the mappings of a record must not be modified")
 
     __setitem__ = setdefault = update = __ior__ = _refuse
 
 
-# Shared by all records that have nothing to say.
+# Shared by all records with an empty mapping.
 NOTHING: Final = Nothing()
 
 MAX_INT32: Final = 2**31 - 1
@@ -39,7 +39,7 @@ MAX_INT64: Final = 2**63 - 1
 
 
 class FieldError(Exception):
-    """A field has a value that makes no sense; `path` is relative to the level that has handled it so far."""
+    """A field has an invalid value; `path` is relative to the level that has handled the error so far."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(path, problem)
@@ -47,13 +47,13 @@ class FieldError(Exception):
         self.problem = problem
 
     def within(self, outer: str) -> FieldError:
-        """The same error seen from one level further out."""
+        """The same error with the path extended by the name of the next outer level."""
         self.path = f"{outer}.{self.path}" if self.path else outer
         return self
 
 
 def read(kind: str, body: object, build: Callable[[Body], T]) -> T:
-    """Build a record of a whole object; a FieldError becomes InvalidObject with the object's kind and name."""
+    """Build the record of an object; a FieldError becomes InvalidObject with the object's kind and name."""
     try:
         return build(as_object(body))
     except FieldError as error:
@@ -61,7 +61,7 @@ def read(kind: str, body: object, build: Callable[[Body], T]) -> T:
 
 
 def object_key(body: object) -> str:
-    """ "namespace/name", or "name" for an object without a namespace; never raises: a name that is missing is "?"."""
+    """The key "namespace/name", or "name" without a namespace. Never raises: a missing name is "?"."""
     metadata = body.get("metadata") if isinstance(body, Mapping) else None
     if not isinstance(metadata, Mapping):
         return "?"
@@ -71,7 +71,7 @@ def object_key(body: object) -> str:
 
 
 def describe(value: object) -> str:
-    """A value for an error message: short, on one line and printable, whatever it is."""
+    """A value for an error message: short, on one line and printable."""
     match value:
         case bool() | None:
             return json.dumps(value)
@@ -107,7 +107,7 @@ def read_text(owner: Body, name: str, default: str = "") -> str:
 
 
 def read_required_text(owner: Body, name: str) -> str:
-    """A string that must be there and not be empty."""
+    """A string that must be present and not empty."""
     value = owner.get(name)
     if isinstance(value, str) and value:
         return value
@@ -117,7 +117,7 @@ def read_required_text(owner: Body, name: str) -> str:
 
 
 def read_choice(owner: Body, name: str, choices: Sequence[str], default: str | None = None) -> str:
-    """One of a few known words; empty is the same as absent; without a default it must be there."""
+    """One of a few known words; empty is the same as absent; required if there is no default."""
     value = owner.get(name)
     if value is None or value == "":
         if default is None:
@@ -151,7 +151,7 @@ def read_optional_integer(owner: Body, name: str, least: int, most: int) -> int 
 
 
 def read_integer(owner: Body, name: str, least: int, most: int, default: int | None = None) -> int:
-    """An integer within bounds; without a default it must be there."""
+    """An integer within bounds; required if there is no default."""
     value = read_optional_integer(owner, name, least, most)
     if value is not None:
         return value
@@ -171,7 +171,7 @@ def read_object(owner: Body, name: str) -> Body:
 
 
 def read_optional(owner: Body, name: str, build: Callable[[Body], T]) -> T | None:
-    """Whatever `build` makes of a nested object, or None when it is absent."""
+    """The result of `build` for a nested object, or None if it is absent."""
     if owner.get(name) is None:
         return None
     value = read_object(owner, name)
@@ -182,7 +182,7 @@ def read_optional(owner: Body, name: str, build: Callable[[Body], T]) -> T | Non
 
 
 def read_items(owner: Body, name: str) -> Sequence[Any]:
-    """A list as it stands, empty when absent."""
+    """A list without conversion, empty when absent."""
     value = owner.get(name)
     if value is None:
         return ()
@@ -192,14 +192,14 @@ def read_items(owner: Body, name: str) -> Sequence[Any]:
 
 
 def read_list(owner: Body, name: str, build: Callable[[Body], T]) -> tuple[T, ...]:
-    """Whatever `build` makes of each object of a list."""
+    """The results of `build` for each object of a list."""
     items = read_items(owner, name)
     if not items:
         return ()
     built: list[T] = []
     try:
         for item in items:
-            built.append(build(as_object(item)))  # noqa: PERF401  its length is the index of the item that failed
+            built.append(build(as_object(item)))  # noqa: PERF401  its length is the index of an item that fails
     except FieldError as error:
         raise error.within(f"{name}[{len(built)}]") from None
     return tuple(built)
@@ -215,7 +215,7 @@ def read_texts(owner: Body, name: str) -> tuple[str, ...]:
 
 
 def read_text_map(owner: Body, name: str) -> Mapping[str, str]:
-    """A map from strings to strings, without nulls; a copy, so that it stays as it is when the body changes."""
+    """A map from strings to strings, without nulls; a copy, so that later changes of the body do not affect it."""
     value = owner.get(name)
     if not value and (value is None or isinstance(value, Mapping)):
         return NOTHING
@@ -231,7 +231,7 @@ def read_text_map(owner: Body, name: str) -> Mapping[str, str]:
 
 
 def read_quantities(owner: Body, name: str, *, signed: bool = False) -> dict[str, int]:
-    """A map from resource names to quantities, in nano units; none may be negative unless signed."""
+    """A map from resource names to quantities, in nano units; negative ones are rejected unless signed."""
     amounts: dict[str, int] = {}
     for resource, value in read_object(owner, name).items():
         if value is None:
@@ -243,7 +243,7 @@ def read_quantities(owner: Body, name: str, *, signed: bool = False) -> dict[str
 
 
 def read_quantity(owner: Body, name: str, *, signed: bool = False) -> int | None:
-    """One quantity in nano units, which may not be negative unless signed, or None when absent."""
+    """One quantity in nano units, None when absent; a negative one is rejected unless signed."""
     value = owner.get(name)
     return None if value is None else _quantity(value, name, signed=signed)
 

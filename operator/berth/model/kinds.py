@@ -1,6 +1,6 @@
-"""Every kind of object that decisions read, in one table: where the API serves it and how it is parsed.
+"""Table of the kinds of objects that decisions read: API group, version, plural, scope and parse function.
 
-SchedulingPolicy is not in it: the policy package owns that one.
+SchedulingPolicy is not in it: it belongs to the policy package.
 """
 
 from __future__ import annotations
@@ -87,5 +87,5 @@ KIND: Final[Mapping[str, Kind]] = {kind.name: kind for kind in KINDS}
 
 
 def parse(kind_name: str, body: object) -> Record:
-    """An API body of this kind as a record; InvalidObject if it makes no sense."""
+    """Parse an API body of this kind; raises InvalidObject."""
     return KIND[kind_name].parse(body)

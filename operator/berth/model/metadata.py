@@ -1,7 +1,7 @@
-"""What every object's metadata tells: who it is.
+"""Metadata of an object: its identity, labels and annotations.
 
-Names and UIDs are required, and namespaces where the kind has them: everything is kept by these, and the API server
-always gives them.
+Names and UIDs are required, and namespaces for namespaced kinds: all objects are indexed by these, and the API server
+always sets them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .fields import Body, FieldError, read_object, read_required_text, read_text
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The part of metadata that the simpler kinds need; namespace is "" for kinds without one."""
+    """The metadata that the simpler kinds need; namespace is "" for cluster-scoped kinds."""
 
     namespace: str
     name: str

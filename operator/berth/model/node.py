@@ -1,6 +1,6 @@
-"""Nodes: what they offer, what they are called and what keeps pods away from them.
+"""Nodes: allocatable resources, labels, taints, images and conditions.
 
-Mappings in a record are plain dicts that nobody changes.
+Mappings in a record are plain dicts that must not be modified.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from .taints import Taint, build_taint
 class Node:
     """A node as decisions see it.
 
-    `allocatable` has millicores for cpu, bytes for memory and ephemeral-storage, "pods" as a count, and whole units
-    of other resources; a name that is missing means none. `images` has the size in bytes under every name of an
-    image. `conditions` has the status of each condition type.
+    `allocatable` has millicores for cpu, bytes for memory and ephemeral-storage, "pods" as a count, and whole units of
+    other resources; a missing name means zero. `images` has the size in bytes under every name of an image.
+    `conditions` has the status of each condition type.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Node:
 
 
 def parse_node(body: object) -> Node:
-    """A node's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a node; raises InvalidObject."""
     return read("Node", body, _build)
 
 
@@ -86,7 +86,7 @@ def _build(body: Body) -> Node:
 
 
 def _images(status: Body) -> Mapping[str, int]:
-    """Sizes by name; where two images share a name the first one has it."""
+    """Sizes by name; if two images share a name, the first one counts."""
     if not read_items(status, "images"):
         return NOTHING
     sizes: dict[str, int] = {}
@@ -97,7 +97,7 @@ def _images(status: Body) -> Mapping[str, int]:
 
 
 def _image(body: Body) -> tuple[tuple[str, ...], int]:
-    """The API server does not look at sizes: one below zero is none."""
+    """The API server does not validate sizes: a negative one counts as zero."""
     return read_texts(body, "names"), max(0, read_integer(body, "sizeBytes", -MAX_INT64 - 1, MAX_INT64, 0))
 
 

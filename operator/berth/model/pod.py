@@ -1,13 +1,13 @@
-"""Pods: everything that scheduling looks at, read once.
+"""Pods: everything that scheduling reads, parsed once.
 
-`parse_pod` turns an API body into a frozen record; nothing later looks at the body again. What a pod needs is worked
-out in resources.py, what it wants of nodes and other pods in affinity.py, its volumes in volumes.py; this module
-reads the rest and puts it together. Mappings in a record are plain dicts that nobody changes; empty ones are shared.
+`parse_pod` turns an API body into a frozen record; the body is not read again. The resources of a pod are computed in
+resources.py, its affinity is parsed in affinity.py, its volumes in volumes.py; this module parses the rest and builds
+the record. Mappings in a record are plain dicts that must not be modified; empty ones are shared.
 
-The signature is equal for two pods that every filter and score treats alike, such as the replicas of one ReplicaSet.
-Priority, preemption policy, gates and nomination are not part of it: they decide when a pod is tried and whom it may
-push out, not where it fits. Nor are the names of volumes: the one of the service account token differs between
-replicas.
+The signature is equal for two pods that every Filter and Score plugin treats alike, such as the replicas of one
+ReplicaSet. Priority, preemption policy, gates and nomination are not part of it: they decide when a pod is tried and
+which pods it may preempt, not where it fits. Nor are the names of volumes: that of the service account token differs
+between replicas.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _CONDITIONS: Final = ("PodScheduled", "DisruptionTarget")
 
 @dataclass(frozen=True, slots=True)
 class OwnerReference:
-    """Whom a pod belongs to; `controller` marks the one owner that manages it."""
+    """An owner of a pod; `controller` marks the one that manages it."""
 
     api_version: str
     kind: str
@@ -62,10 +62,10 @@ class Pod:
     """A pod as scheduling sees it.
 
     Amounts in `requests`, `usage` and `scored` are millicores for cpu, bytes for memory and ephemeral-storage, whole
-    units of other resources, without zeros; so are those in `limits`, which has cpu and memory alone. `usage_nonzero`
-    is (millicores, bytes): what a placed pod counts with in scores. The views are explained in resources.py.
-    `extended_resources`: the names of all that have a domain and that a container names, even with an amount of zero.
-    `preempted`: a scheduler is pushing it out.
+    units of other resources, without zeros; so are those in `limits`, which has cpu and memory only. `usage_nonzero` is
+    (millicores, bytes): what a placed pod counts with in scores. The views are explained in resources.py.
+    `extended_resources`: all resource names with a domain that a container names, even with an amount of zero.
+    `preempted`: a scheduler is preempting it.
     """
 
     uid: str
@@ -131,14 +131,16 @@ class Pod:
 
     @property
     def signature(self) -> Hashable:
-        """Equal for pods that every filter and score treats alike; worked out when first asked for."""
+        """Equal for pods that every Filter and Score plugin treats alike; computed on first use."""
         if self._signature is None:
             object.__setattr__(self, "_signature", Signature.of(*signature_parts(self)))
         return self._signature
 
     @property
     def crowd(self) -> Hashable:
-        """Equal for pods that every selector treats alike, once they are placed."""
+        """Equal for placed pods that every label selector treats alike: namespace, labels, and whether it is
+        terminating.
+        """
         if self._crowd is None:
             crowd = Signature.of(self.namespace, frozenset(self.labels.items()), self.deleting)
             object.__setattr__(self, "_crowd", crowd)
@@ -146,7 +148,7 @@ class Pod:
 
     @property
     def carried(self) -> tuple[Signature, ...]:
-        """What the pod says of others, once it is placed: role, weight and term, as the parts of each."""
+        """The affinity terms of the pod, which affect other pods once it is placed: role, weight and term as parts."""
         if self._carried is None:
             terms = (Signature.of(*said) for said in carried_terms(self.pod_affinity, self.pod_anti_affinity))
             object.__setattr__(self, "_carried", tuple(terms))
@@ -155,7 +157,7 @@ class Pod:
 
 
 def parse_pod(body: object) -> Pod:
-    """A pod's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a pod; raises InvalidObject."""
     return read("Pod", body, _build)
 
 
@@ -228,18 +230,18 @@ def _build(body: Body) -> Pod:
             scheduled_condition=conditions.get("PodScheduled"),
         )
         if not pod.node_name:
-            _ = pod.signature, pod.crowd, pod.carried  # asked for when the pod's turn comes, and that should be short
+            _ = pod.signature, pod.crowd, pod.carried  # computed now, so that the attempt is shorter
         return pod
     except FieldError as error:
         raise error.within("spec") from None
 
 
 def replica_of(template: Pod, body: Body) -> Pod | None:
-    """The record of a pod that is like another one but for the fields of its own, which are read here.
+    """The record of a pod that differs from `template` in its own fields only, which are parsed here.
 
     `template` is the record of a pod with the same namespace, labels, owners and spec, and with the same resources in
-    its status; either both are bound or neither is, and no claim is named after either. None where a field of its own
-    is not as it should be: then the pod has to be read in full.
+    its status; either both are bound or neither is, and no claim is named after either. Returns None if one of its own
+    fields is invalid: the pod has to be parsed in full then.
     """
     try:
         metadata, status = body["metadata"], read_object(body, "status")
@@ -276,7 +278,7 @@ _OWN: Final = (
     *("uid", "name", "resource_version", "generation", "created", "deleting", "node_name"),
     *("phase", "nominated_node_name", "start_time", "preempted", "scheduled_condition", "_signature", "_crowd"),
 )
-_SLOTS: Final = {name: vars(Pod)[name] for name in Pod.__slots__}  # a frozen record is written by its descriptors only
+_SLOTS: Final = {name: vars(Pod)[name] for name in Pod.__slots__}  # frozen records are written by descriptors only
 _PUT_OWN: Final = tuple(_SLOTS[name].__set__ for name in _OWN)
 _SHARED: Final = tuple((slot.__get__, slot.__set__) for name, slot in _SLOTS.items() if name not in _OWN)
 
@@ -304,7 +306,7 @@ def _volume_images(volumes: tuple[PodVolume, ...]) -> tuple[str, ...]:
 
 
 def _conditions(status: Body) -> dict[str, tuple[str, str, str]]:
-    """Status, reason and message of the conditions that scheduling looks at, by their type; the first counts."""
+    """Status, reason and message of the conditions that scheduling reads, by type; the first of a type counts."""
     found: dict[str, tuple[str, str, str]] = {}
     for index, condition in enumerate(read_items(status, "conditions")):
         try:

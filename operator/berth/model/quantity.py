@@ -1,15 +1,15 @@
 """Quantities ("100m", "1.5Gi", "2e9") exactly as Kubernetes reads them, without floats.
 
-A quantity is held as an integer of nano units: Kubernetes keeps nine decimal places and rounds what is finer away
-from zero, so nothing is lost, sums are exact, and rounding to whole units or thousandths happens once, at the end
-(`to_value`, `to_milli`).
+A quantity is an integer of nano units: Kubernetes keeps nine decimal places and rounds anything finer away from zero.
+So nothing is lost, sums are exact, and rounding to whole units or thousandths happens once, at the end (`to_value`,
+`to_milli`).
 
 Grammar: sign, digits with at most one point, then a decimal suffix (n u m k M G T P E), a binary one (Ki Mi Gi Ti Pi
-Ei) or a decimal exponent (e3, E-3; a lone E is exa). Kubernetes is generous with missing digits: "5.", ".5" and even
-"." or "m" are read (the latter as zero), and so they are here.
+Ei) or a decimal exponent (e3, E-3; a lone E is exa). Kubernetes accepts missing digits: "5.", ".5" and even "." or "m"
+(the latter as zero), and so does this module.
 
-What lies beyond 64 bits is capped there. Kubernetes itself caps binary suffixes only and lets others wrap around, so
-that a node with 1e30 of something has none of it; that part is not reproduced.
+Values beyond 64 bits are capped. Kubernetes itself caps binary suffixes only and lets others overflow, so that a node
+with 1e30 of something has none of it; that part is not reproduced.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SHAPE: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([a-zA-Z]*)([+-]?[0-9
 
 
 def parse_quantity(text: object) -> int:
-    """A quantity in nano units; ValueError for what Kubernetes refuses.
+    """A quantity in nano units; ValueError for what Kubernetes rejects.
 
-    JSON numbers are taken as well: Kubernetes reads their text. A float's text is the shortest that means it, which
-    is the one it was read from unless that had more than 15 digits.
+    JSON numbers are accepted too: Kubernetes reads their text. The text of a float is its shortest representation,
+    which is the original one unless that had more than 15 digits.
     """
     if isinstance(text, str):
         return _parse(text)
@@ -77,7 +77,7 @@ def _parse(text: str) -> int:
     else:
         power, exponent = 0, _decimal_exponent(suffix, exponent_text)
     if not whole and not fraction and (power >= 50 or exponent < -9):
-        # The two ways through Kubernetes' parser differ on a number without digits; these take the one that refuses it.
+        # Kubernetes' parser has two paths that differ on a number without digits; these take the one that rejects it.
         raise ValueError(f"{text[:60]!r} is not a quantity")
     magnitude = _scale(int(whole + fraction or "0") << power, exponent - len(fraction) + 9)
     return _cap(-magnitude if sign == "-" else magnitude)
@@ -95,7 +95,7 @@ def _decimal_exponent(suffix: str, exponent_text: str) -> int:
 
 
 def _scale(digits: int, exponent: int) -> int:
-    """digits * 10**exponent, rounded up to an integer; far beyond 64 bits any number will do, since it is capped."""
+    """digits * 10**exponent, rounded up to an integer; not exact far beyond 64 bits, since the result is capped."""
     if digits == 0:
         return 0
     if exponent >= 0:

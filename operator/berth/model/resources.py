@@ -1,26 +1,25 @@
-"""What a pod asks for and what it takes, out of its containers, overhead, pod-level resources and resizes.
+"""Resources of a pod: requests, usage and limits, from its containers, overhead, pod-level resources and resizes.
 
     running  = sum of containers + sidecars (init containers with restartPolicy Always)
-    peak     = the most that any init container needs, each together with the sidecars declared before it
-    pod      = larger of the two, resource by resource; pod-level requests replace it; overhead is added
+    peak     = maximum over the init containers, each together with the sidecars declared before it
+    pod      = maximum of the two, resource by resource; pod-level requests replace it; overhead is added
 
 Four views of the same sum:
 
 - requests: the spec alone, which is what a pending pod must find room for;
-- usage: what a placed pod takes. A container that was resized in place counts with the largest of what the spec asks
-  for, what the kubelet has allocated and what is in force, but without the spec while the resize is reported as
-  infeasible;
-- nonzero: usage with 100m and 200Mi for containers that name no cpu or memory, used in scores only, so that pods
-  which ask for nothing do not all end up on one node;
+- usage: what a placed pod takes. A container that was resized in place counts with the maximum of the spec, the
+  allocated and the actual resources, but without the spec while the resize is reported as infeasible;
+- nonzero: usage with defaults of 100m and 200Mi for containers without cpu or memory requests, used in scores only, so
+  that pods without requests do not all end up on one node;
 - scored: what NodeResourcesFit scores the pod itself with: the spec's containers and overhead with those defaults, and
-  without pod-level requests, which its score does not look at.
+  without pod-level requests, which its score does not read.
 
 Sums are exact, in nano units; rounding up happens once, at the end. Follows component-helpers/resource and
 kube-scheduler 1.36 with its default feature gates.
 
-Limits, which only ResourceLimitsPriority looks at, are summed as kube-scheduler 1.17 did: cpu and memory of the
-containers, each rounded up, or those of an init container (a sidecar too) that has more. A pod is best-effort, of the
-QoS class BestEffort, if nothing in it names cpu or memory, neither as request nor as limit; overhead does not count.
+Limits, which only ResourceLimitsPriority reads, are summed as in kube-scheduler 1.17: cpu and memory of the containers,
+each rounded up, or those of an init container (including a sidecar) that has more. A pod is best-effort (QoS class
+BestEffort) if nothing in it has a cpu or memory request or limit; overhead does not count.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 
 
 class Container(NamedTuple):
-    """What the sums need of a container; amounts in nano units."""
+    """The fields of a container that the sums need; amounts in nano units."""
 
     name: str
     requests: dict[str, int]
@@ -56,7 +55,7 @@ class Container(NamedTuple):
 
 
 class PodResources(NamedTuple):
-    """The views of what a pod needs; mappings as in `Pod`, the pair in (millicores, bytes)."""
+    """The views of the resources of a pod; mappings as in `Pod`, the pair in (millicores, bytes)."""
 
     requests: Mapping[str, int]
     usage: Mapping[str, int]
@@ -67,7 +66,7 @@ class PodResources(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """The same containers with some set of requests, and what is put on top of their sum."""
+    """The containers with one of the sets of requests, plus pod-level requests and overhead."""
 
     containers: Sequence[dict[str, int]]
     inits: Sequence[tuple[dict[str, int], bool]]
@@ -94,7 +93,7 @@ class _Sums(NamedTuple):
                 _add(total, filled)
                 _add(sidecars, filled)
                 filled = dict.fromkeys(filled, 0)
-            # Of what it does not name, the peak has all that the sidecars before it take already.
+            # Resources that it does not name need no update: the peak includes the sidecars before it already.
             _raise(peak, {name: nanos + sidecars.get(name, 0) for name, nanos in filled.items()})
         _raise(total, peak)
 
@@ -102,7 +101,7 @@ class _Sums(NamedTuple):
 def pod_resources(
     spec: Body, status: Body, containers: Sequence[Container], inits: Sequence[Container]
 ) -> PodResources:
-    """The views of a pod's needs; paths in errors start at the pod."""
+    """The views of the resources of a pod; paths in errors start at the pod."""
     try:
         own = read_object(spec, "resources")
         pod_level = _pod_level(own)
@@ -146,7 +145,7 @@ def read_container_resources(owner: Body) -> tuple[dict[str, int], dict[str, int
 
 
 def read_amounts(owner: Body, name: str) -> Mapping[str, int]:
-    """A node's resource list in the units of the scheduler, with "pods"."""
+    """The resource list of a node in the units of the scheduler, including "pods"."""
     return {
         resource: to_milli(nanos) if resource == CPU else to_value(nanos)
         for resource, nanos in read_quantities(owner, name).items()
@@ -165,7 +164,7 @@ def is_counted_resource(name: str) -> bool:
 
 
 def is_extended_resource(name: str) -> bool:
-    """A vendor's resource: its name has a domain, and is still well formed with the "requests." of quotas before it."""
+    """Whether the name has a domain, and is still well formed with the prefix "requests." of quotas."""
     prefix, slash, short = name.partition("/")
     if not slash or name.startswith("requests."):
         return False
@@ -191,7 +190,7 @@ def _is_pod_level(name: str) -> bool:
 
 
 def _resized(asked: _Sums, status: Body, containers: Sequence[Container], inits: Sequence[Container]) -> _Sums:
-    """The same sums as the kubelet reports them; `asked` itself where it reports no resources."""
+    """The sums with the resources that the kubelet reports; `asked` itself if it reports none."""
     reports = {
         name: report
         for field in ("containerStatuses", "initContainerStatuses")
@@ -214,14 +213,14 @@ def _resized(asked: _Sums, status: Body, containers: Sequence[Container], inits:
     return _Sums(
         [effective(c.requests, reports.get(c.name)) for c in containers],
         [(effective(c.requests, reports.get(c.name)) if c.sidecar else c.requests, c.sidecar) for c in inits],
-        # Only what the spec names at pod level counts there, whatever the status has.
+        # Only resources that the spec names at pod level count there, whatever the status has.
         {name: pod_level.get(name, 0) for name in asked.pod_level},
         asked.overhead,
     )
 
 
 class _Report(NamedTuple):
-    """What the kubelet has put in force, and what it has allocated."""
+    """The resources that the kubelet has actuated, and those that it has allocated."""
 
     actuated: dict[str, int]
     allocated: dict[str, int]
@@ -232,7 +231,7 @@ def _reported(body: Body) -> tuple[str, _Report | None]:
 
 
 def _report(owner: Body) -> _Report:
-    """The API server does not look at these amounts: one below zero counts for nothing."""
+    """The API server does not validate these amounts: a negative one counts as zero."""
     return _Report(
         _amounts(read_object(owner, "resources"), "requests", signed=True),
         read_quantities(owner, "allocatedResources", signed=True),
@@ -280,7 +279,7 @@ def _raise(most: dict[str, int], amounts: Mapping[str, int]) -> None:
 def _counted(
     nanos_by_name: Mapping[str, int], known: Mapping[str, int] = NOTHING, counted: Mapping[str, int] = NOTHING
 ) -> Mapping[str, int]:
-    """In the units of the scheduler; `counted` is what this gave for `known`, and most amounts are the same there."""
+    """In the units of the scheduler; `counted` is the result for `known`, which has most of the same amounts."""
     return {
         name: counted[name] if known.get(name) == nanos else to_milli(nanos) if name == CPU else to_value(nanos)
         for name, nanos in nanos_by_name.items()

@@ -1,18 +1,18 @@
-"""What can be read of a pod that as a whole makes no sense.
+"""Salvage: the part of an invalid pod that can be parsed.
 
-A pod that is bound takes room, whatever else is wrong with it, and one that waits must be told what is wrong. Both need
-a record, and get one by cutting: parse, cut out the part that the error names, parse again.
+A bound pod takes room even if it is invalid, and a pending pod needs an event that says what is invalid. Both need a
+record. It is made by cutting: parse, cut out the part that the error names, parse again.
 
     spec.containers[0].resources.requests.cpu   the one request: the others count
-    spec.affinity.podAntiAffinity.required...   all of podAntiAffinity: half of a term could mean more than the whole
+    spec.affinity.podAntiAffinity.required...   all of podAntiAffinity: half of a term could match more than the whole
     spec.volumes[2].csi.driver                  the volume
     metadata.labels.app                         the label
 
-So parts are cut three names deep, and containers and pod-level resources down to the field that is wrong. After many
-cuts whole sections go, which bounds the work that one object can make. What is beyond a bound (bounds.py) is cut before
-the first parse, all at once.
+So parts are cut at a depth of three names, and containers and pod-level resources at the invalid field. After many cuts
+whole sections are cut, which bounds the work for one object. Whatever exceeds a bound (bounds.py) is cut before the
+first parse, all at once.
 
-What it does not do: say that the pod can be scheduled. Conditions that it made may be among what was cut.
+What it does not do: say that the pod can be scheduled. Its own constraints may be among the parts that were cut.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _SECTION_DEPTH: Final = 2
 
 
 def salvage_pod(body: object) -> Pod | None:
-    """The pod without the parts that make no sense; None where it is not even clear which pod it is."""
+    """The pod without its invalid parts; None if not even its identity can be read."""
     if not isinstance(body, Mapping):
         return None
     rest: Any = body
-    for excess in reversed(list(excesses(body))):  # the last of a list first: indices before it stay right
+    for excess in reversed(list(excesses(body))):  # from the end of lists: smaller indices stay valid
         rest = _without(rest, excess.part)
     cuts = 0
     while True:
@@ -50,7 +50,7 @@ def salvage_pod(body: object) -> Pod | None:
 
 
 def _resolve(body: Any, path: str) -> list[Step]:
-    """The steps of a path as far as the body goes: to the field, or to the object in which a field is missing."""
+    """The steps of a path as far as the body goes: to the field, or to the object that lacks the field."""
     steps: list[Step] = []
     here = body
     while path:
@@ -64,10 +64,10 @@ def _resolve(body: Any, path: str) -> list[Step]:
 
 
 def _first_step(here: Any, path: str) -> tuple[Step, str] | None:
-    """The key or index that a path begins with, and the rest; keys may have dots and brackets of their own."""
+    """The key or index that a path begins with, and the rest; keys may contain dots and brackets."""
     if isinstance(here, list | tuple):
         index, _, rest = path.removeprefix("[").partition("]")
-        # Nothing else than an index is what a path says of a list; a list where it says more is what is wrong.
+        # A path has an index where a list is expected. Anything else means that the list itself is invalid.
         return (int(index), rest.removeprefix(".")) if index.isascii() and index.isdigit() else None
     if isinstance(here, Mapping):
         begins = [key for key in here if isinstance(key, str) and key and path.startswith(key)]
@@ -85,7 +85,7 @@ def _part(steps: list[Step], *, fine: bool) -> list[Step]:
 
 
 def _without(value: Any, steps: Sequence[Step]) -> Any:
-    """The same without what lies there; shares everything else with it."""
+    """A copy without the part at these steps; it shares everything else."""
     step = steps[0]
     if len(steps) == 1:
         if isinstance(value, Mapping):

@@ -1,12 +1,11 @@
-"""Label selectors and node selectors: what they are, when they match, how they are read.
+"""Label selectors and node selectors: records, matching and parsing.
 
-A selector that is absent is None, and matches nothing; one that is there but empty matches everything. A node
-selector is the other way round: a term that asks for nothing matches no node. Values are kept sorted and without
-repetitions, and so are the requirements of a label selector, so that two selectors that ask for the same are equal
-and may share what is computed for them.
+An absent label selector is None and matches nothing; an empty one matches everything. In a node selector an empty term
+matches no node. Values are sorted and without duplicates, and so are the requirements of a label selector. So two
+selectors with the same meaning are equal and may share cached results.
 
-Whether a key or value is well formed as a label is the API server's business: an ill-formed one is not refused here.
-Nor is a Gt or Lt with something that is no integer, or has a sign: no label compares with it.
+The API server validates keys and values of labels: an ill-formed one is not rejected here. Neither is a Gt or Lt whose
+value is no integer or has a sign: it matches no label.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ class Requirement:
     key: str
     operator: str
     values: tuple[str, ...]
-    _named: Collection[str] = field(init=False, repr=False, compare=False)  # the values, to look one up among many
+    _named: Collection[str] = field(init=False, repr=False, compare=False)  # the values; a set if there are many
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_named", self.values if len(self.values) < _MANY_VALUES else frozenset(self.values))
 
     @property
     def bound(self) -> int | None:
-        """What Gt and Lt compare with: an integer without a sign, as in a label; None for anything else."""
+        """The operand of Gt and Lt: an integer without a sign, as in a label; None for anything else."""
         return None if self.values[0][:1] in ("+", "-") else parse_int64(self.values[0])
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -76,12 +75,12 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """Requirements that must all hold; none at all matches everything."""
+    """Requirements that must all match; an empty selector matches everything."""
 
     requirements: tuple[Requirement, ...]
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        for requirement in self.requirements:  # noqa: SIM110 - asked all the time; a generator takes twice as long
+        for requirement in self.requirements:  # noqa: SIM110 - hot path: a generator takes twice as long
             if not requirement.matches(labels):
                 return False
         return True
@@ -89,7 +88,7 @@ class LabelSelector:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelectorTerm:
-    """Conditions on a node's labels and, as fields, on its name; with neither, no node matches."""
+    """Requirements on a node's labels and, as fields, on its name; an empty term matches no node."""
 
     expressions: tuple[Requirement, ...]
     fields: tuple[Requirement, ...] = ()
@@ -103,7 +102,7 @@ class NodeSelectorTerm:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelector:
-    """Terms of which one must match; with none, no node matches."""
+    """Terms of which one must match; without terms no node matches."""
 
     terms: tuple[NodeSelectorTerm, ...]
 
@@ -132,14 +131,14 @@ def parse_int64(text: str) -> int | None:
 
 
 def make_label_selector(requirements: Sequence[Requirement]) -> LabelSelector:
-    """A selector in its canonical order."""
+    """A selector with its requirements in canonical order."""
     if not requirements:
         return EVERYTHING
     return LabelSelector(tuple(sorted(set(requirements), key=lambda r: (r.key, r.operator, r.values))))
 
 
 def selector_from_labels(labels: Mapping[str, str]) -> LabelSelector:
-    """A selector for all of these labels with these values."""
+    """A selector that requires all of these labels with these values."""
     return make_label_selector([Requirement(key, "In", (value,)) for key, value in labels.items()])
 
 
@@ -177,7 +176,7 @@ def build_preferred_term(body: Body) -> PreferredTerm:
 
 
 def build_topology_term(body: Body) -> NodeSelectorTerm:
-    """One entry of a storage class's allowedTopologies: keys with the values that they may have."""
+    """One entry of a storage class's allowedTopologies: keys with their allowed values."""
     return NodeSelectorTerm(read_list(body, "matchLabelExpressions", _topology_requirement))
 
 

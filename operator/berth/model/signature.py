@@ -1,4 +1,4 @@
-"""The signature of a pod: everything about it that a filter or a score looks at, in one hashable value."""
+"""The signature of a pod: everything about it that a Filter or Score plugin reads, in one hashable value."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 class Signature:
-    """A tuple of which there is one for as long as somebody has it, made by `of` alone.
+    """An interned tuple: equal tuples are one object for as long as it is referenced. Created by `of` only.
 
-    So equal ones are the same, and looking one up many times is cheap: nothing is hashed or compared part by part.
+    So equality is identity, and lookups are cheap: the parts are neither hashed nor compared.
     """
 
     __slots__ = ("__weakref__", "parts")
@@ -23,14 +23,14 @@ class Signature:
 
     @classmethod
     def of(cls, *parts: Hashable) -> Signature:
-        """The one with these parts."""
+        """The signature with these parts."""
         known = _KNOWN.get(parts)
         if known is None:
             known = _KNOWN[parts] = cls(parts)
         return known
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Signature.of, self.parts  # so that a copy is the same one
+        return Signature.of, self.parts  # so that copying returns the same object
 
 
 _KNOWN: WeakValueDictionary[tuple[Hashable, ...], Signature] = WeakValueDictionary()
@@ -39,9 +39,9 @@ _KNOWN: WeakValueDictionary[tuple[Hashable, ...], Signature] = WeakValueDictiona
 def signature_parts(pod: Pod) -> tuple[Hashable, ...]:
     """The parts in a fixed order.
 
-    Default spreading goes by the controller's kind and name, and NodePreferAvoidPodsPriority by its UID, so these are
-    among them; and the claim of an ephemeral volume has to be the pod's own, not one that an older pod of the same name
-    left behind.
+    The controller is included because default spreading uses its kind and name, and NodePreferAvoidPodsPriority its
+    UID. The pod's UID is included if it has an ephemeral volume: the claim must belong to the pod itself, not to an
+    older pod of the same name.
     """
     controller = pod.controller
     return (

@@ -1,7 +1,7 @@
-"""Storage objects: claims, volumes, classes, and what CSI drivers can do where.
+"""Storage objects: claims, volumes, classes, and CSI drivers with their nodes and capacities.
 
-An optional class is told apart from an empty one: a claim with class None has none yet, one with "" asks for a volume
-without a class. The annotation that came before the field still wins over it, as in Kubernetes.
+A missing class differs from an empty one: a claim with class None has none yet, one with "" requests a volume without a
+class. The annotation that preceded the field still takes precedence over it, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ VOLUME_SOURCES: Final = (
 class Claim:
     """A PersistentVolumeClaim; `controller_uid` is the UID of the owner that manages it, "" without one.
 
-    The claim of a pod's ephemeral volume is managed by that pod, and by no namesake of it.
+    The claim of an ephemeral volume is managed by its pod: another pod of the same name must not use it.
     """
 
     namespace: str
@@ -78,7 +78,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimReference:
-    """The claim that a volume is bound to or kept for; uid is "" while it is only kept."""
+    """The claim that a volume is bound to or reserved for; uid is "" while it is only reserved."""
 
     namespace: str
     name: str
@@ -136,7 +136,7 @@ class CSINodeDriver:
 
 @dataclass(frozen=True, slots=True)
 class CSINode:
-    """The CSI drivers of the node of the same name, and the in-tree plugins that they have taken over."""
+    """The CSI drivers of the node of the same name, and the in-tree plugins that are migrated to them."""
 
     name: str
     uid: str
@@ -147,7 +147,7 @@ class CSINode:
 
 @dataclass(frozen=True, slots=True)
 class CSIDriver:
-    """A CSI driver; `storage_capacity` says that it publishes how much it has left."""
+    """A CSI driver; `storage_capacity` says that it publishes CSIStorageCapacity objects."""
 
     name: str
     uid: str
@@ -157,7 +157,7 @@ class CSIDriver:
 
 @dataclass(frozen=True, slots=True)
 class CSIStorageCapacity:
-    """What a driver has left for a class on the nodes that `node_topology` matches (None: on no node)."""
+    """The free capacity of a class on the nodes that `node_topology` matches (None: no node)."""
 
     namespace: str
     name: str
@@ -170,32 +170,32 @@ class CSIStorageCapacity:
 
 
 def parse_claim(body: object) -> Claim:
-    """A PersistentVolumeClaim's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a PersistentVolumeClaim; raises InvalidObject."""
     return read("PersistentVolumeClaim", body, _claim)
 
 
 def parse_volume(body: object) -> Volume:
-    """A PersistentVolume's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a PersistentVolume; raises InvalidObject."""
     return read("PersistentVolume", body, _volume)
 
 
 def parse_storage_class(body: object) -> StorageClass:
-    """A StorageClass's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a StorageClass; raises InvalidObject."""
     return read("StorageClass", body, _storage_class)
 
 
 def parse_csi_node(body: object) -> CSINode:
-    """A CSINode's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a CSINode; raises InvalidObject."""
     return read("CSINode", body, _csi_node)
 
 
 def parse_csi_driver(body: object) -> CSIDriver:
-    """A CSIDriver's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a CSIDriver; raises InvalidObject."""
     return read("CSIDriver", body, _csi_driver)
 
 
 def parse_csi_storage_capacity(body: object) -> CSIStorageCapacity:
-    """A CSIStorageCapacity's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a CSIStorageCapacity; raises InvalidObject."""
     return read("CSIStorageCapacity", body, _csi_storage_capacity)
 
 
@@ -303,7 +303,7 @@ def _csi_storage_capacity(body: Body) -> CSIStorageCapacity:
         read_required_text(body, "storageClassName"),
         read_label_selector(body, "nodeTopology"),
         _bytes(read_quantity(body, "capacity")),
-        # The API server does not look at this one; below zero it is too small for every volume.
+        # The API server does not validate this one; a negative size is too small for every volume.
         _bytes(read_quantity(body, "maximumVolumeSize", signed=True)),
     )
 
@@ -330,7 +330,7 @@ def _bytes(nanos: int | None) -> int | None:
 
 
 def _claim_reference(body: Body) -> ClaimReference:
-    """The API server takes a reference without a namespace or name: it keeps the volume from every claim."""
+    """The API server accepts a reference without a namespace or name: no claim can use the volume then."""
     return ClaimReference(read_text(body, "namespace"), read_text(body, "name"), read_text(body, "uid"))
 
 

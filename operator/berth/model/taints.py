@@ -1,4 +1,4 @@
-"""Taints of nodes, tolerations of pods, and which of the latter tolerate which of the former."""
+"""Taints of nodes, tolerations of pods, and which tolerations tolerate which taints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OPERATORS = ("Equal", "Exists", "Lt", "Gt")
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A mark on a node that keeps pods away which do not tolerate it."""
+    """A taint of a node: it repels pods that do not tolerate it."""
 
     key: str
     value: str
@@ -21,7 +21,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """What a pod puts up with; an empty key or effect stands for all of them."""
+    """A toleration of a pod; an empty key or effect matches all of them."""
 
     key: str
     operator: str
@@ -29,10 +29,10 @@ class Toleration:
     effect: str
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether this toleration covers the taint.
+        """Whether this toleration tolerates the taint.
 
-        Lt and Gt tolerate nothing: they are alpha in Kubernetes 1.36 and off by default, and a kube-scheduler without
-        the feature gate takes them so.
+        Lt and Gt tolerate nothing: they are alpha in Kubernetes 1.36 and off by default, and kube-scheduler without the
+        feature gate treats them so.
         """
         if self.effect and self.effect != taint.effect:
             return False

@@ -1,8 +1,8 @@
 """Volumes of pods: those that decisions can depend on.
 
-A claim ties a pod to where its volume is or may be. Some older kinds of disk can be attached once, or only so many to
-a node; for these the fields that identify the disk are kept. A volume of any other source (emptyDir, configMap,
-projected, ...) fits anywhere and is left out.
+A claim ties a pod to where its volume is or may be. Some in-tree disks can be attached only once, or only in a limited
+number per node; for these the fields that identify the disk are kept. A volume of any other source (emptyDir,
+configMap, projected, ...) fits anywhere and is left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Detail: TypeAlias = str | bool | int | tuple[str, ...]
 _read_lun: Final = partial(read_integer, least=0, most=MAX_INT32, default=0)
 _read_pool: Final = partial(read_text, default="rbd")
 
-# By source: the fields that are kept, under their names in the API.
+# By source: the fields that are kept, by their API names.
 _SOURCES: Final[Mapping[str, Mapping[str, Callable[[Body, str], Detail]]]] = {
     "persistentVolumeClaim": {"claimName": read_required_text, "readOnly": read_flag},
     "ephemeral": {},
@@ -66,7 +66,7 @@ class PodVolume:
 
     @property
     def signature(self) -> Hashable:
-        """All of it that scheduling looks at; the volume's own name is not part of that."""
+        """Everything that scheduling reads of it; the volume's own name is not part of that."""
         return self.source, self.claim, self.ephemeral, tuple(self.details.items())
 
 
@@ -88,7 +88,7 @@ def read_volumes(spec: Body, pod_name: str) -> tuple[PodVolume, ...]:
 
 
 def read_source_details(owner: Body, source: str) -> Mapping[str, Detail]:
-    """The fields of a source that are kept; none for a source that decisions do not look into."""
+    """The fields of a source that are kept; empty for a source that decisions do not read."""
     readers = _SOURCES.get(source)
     if not readers:
         return NOTHING

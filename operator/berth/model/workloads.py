@@ -1,4 +1,4 @@
-"""Objects that group pods: namespaces, services, the owners of replicas, and disruption budgets."""
+"""Objects that group pods: namespaces, services, ReplicaSets and other owners of replicas, and disruption budgets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .selectors import LabelSelector, read_label_selector, selector_from_labels
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A namespace; affinity may select it by its labels."""
+    """A namespace; affinity terms may select it by its labels."""
 
     name: str
     uid: str
@@ -39,7 +39,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadOwner:
-    """A ReplicationController, ReplicaSet or StatefulSet, and which pods it takes for its own (None: none)."""
+    """A ReplicationController, ReplicaSet or StatefulSet, and the selector of its pods (None: no pods)."""
 
     kind: str
     namespace: str
@@ -51,9 +51,9 @@ class WorkloadOwner:
 
 @dataclass(frozen=True, slots=True)
 class DisruptionBudget:
-    """A PodDisruptionBudget; `disrupted_pods` are names of pods whose eviction is already counted.
+    """A PodDisruptionBudget; `disrupted_pods` are the names of pods whose eviction is already counted.
 
-    Preemption takes a selector that is empty, not only one that is missing, to mean no pods.
+    For preemption an empty selector, not only a missing one, selects no pods.
     """
 
     namespace: str
@@ -66,32 +66,32 @@ class DisruptionBudget:
 
 
 def parse_namespace(body: object) -> Namespace:
-    """A Namespace's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a Namespace; raises InvalidObject."""
     return read("Namespace", body, _namespace)
 
 
 def parse_service(body: object) -> Service:
-    """A Service's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a Service; raises InvalidObject."""
     return read("Service", body, _service)
 
 
 def parse_replication_controller(body: object) -> WorkloadOwner:
-    """A ReplicationController's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a ReplicationController; raises InvalidObject."""
     return read("ReplicationController", body, _replication_controller)
 
 
 def parse_replica_set(body: object) -> WorkloadOwner:
-    """A ReplicaSet's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a ReplicaSet; raises InvalidObject."""
     return read("ReplicaSet", body, lambda own: _owner(own, "ReplicaSet"))
 
 
 def parse_stateful_set(body: object) -> WorkloadOwner:
-    """A StatefulSet's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a StatefulSet; raises InvalidObject."""
     return read("StatefulSet", body, lambda own: _owner(own, "StatefulSet"))
 
 
 def parse_disruption_budget(body: object) -> DisruptionBudget:
-    """A PodDisruptionBudget's API body as a record; InvalidObject if it makes no sense."""
+    """Parse the API body of a PodDisruptionBudget; raises InvalidObject."""
     return read("PodDisruptionBudget", body, _disruption_budget)
 
 

@@ -1,17 +1,17 @@
-"""The scheduling loop on injected ports. Nothing here knows kopf, HTTP or the time of day of the machine.
+"""The scheduling loop on injected ports. Nothing here depends on kopf, HTTP or the machine's clock.
 
-scheduler       Scheduler, the entry point: is told what the cluster says, decides, and has the `Cluster` port write
-event_intake    the one place where cache and queue are kept in step with events
-cache/          the cluster as the watches tell it, plus assumed pods
+scheduler       Scheduler, the entry point: takes watch events, decides, and writes through the `Cluster` port
+event_intake    the one place where cache and queue are updated together
+cache/          the cluster as the watches report it, plus assumed pods
 queue/          pods that wait for a node: active, backing off, unschedulable
-cycle           one attempt to place one pod
-extenders/      what extenders are asked during an attempt
-binding/        from an assumed pod to a bound one: plugins, volumes, the bind itself, its confirmation
-preemption/     victims are evicted, preemptors are nominated
+cycle           the scheduling cycle: one attempt to place one pod
+extenders/      calls to extenders during an attempt
+binding/        the binding cycle: from an assumed pod to a bound one, and the confirmation by the watch
+preemption/     evicts victims, nominates preemptors
 shadow          policies in Shadow mode
 reporting       Events and the PodScheduled condition
-measures, dump, log_fields, error_log     what can be seen of all that
-ports, access_review                      interfaces that the edge implements
+measures, dump, log_fields, error_log     metrics, state dump and logging
+ports, access_review                      interfaces that the operator layer implements
 waiting         waits on the injected clock
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from berth.scheduler.cache.cache import Cache
     from berth.scheduler.queue.queue import Queue
     from berth.scheduler.scheduler import Scheduler
-else:  # a request needs the ports, and not the engine that is behind these
+else:  # a client of the API server needs the ports only: do not import the engine for it
     __getattr__ = names_of(
         __name__, {"cache.cache": ("Cache",), "queue.queue": ("Queue",), "scheduler": ("Scheduler",)}
     )

@@ -1,8 +1,8 @@
-"""The door between what Berth shows of itself and the cluster that says who may see it.
+"""Port for authentication and authorization of requests to Berth's own endpoints.
 
-A port like those in `ports`, apart from them because no decision hangs on it: `berth.serving` asks, `berth.cluster`
-answers with the API server's own reviews. There are three answers to either question: yes, no, and `ReviewFailed`,
-which whoever asks takes for a no.
+It is a port like those in `ports`, in a module of its own because no scheduling decision depends on it. `berth.serving`
+calls it, `berth.cluster` implements it with TokenReview and SubjectAccessReview. Each review has three outcomes: yes,
+no, and `ReviewFailed`, which callers treat as no.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ NO_EXTRA: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Whom a token belongs to, in the API server's words."""
+    """The user of a token, as in a TokenReview."""
 
     name: str
     uid: str = ""
@@ -24,16 +24,16 @@ class User:
 
 
 class ReviewFailed(Exception):
-    """Nobody could say: the API server is away, too slow, refuses to review, or answers nonsense; str() says which."""
+    """The API server is unreachable, too slow, refuses the review or answers with invalid data; str() says which."""
 
 
 class Reviews(Protocol):
-    """Who somebody is, and what they may do."""
+    """Authentication and authorization by the API server."""
 
     async def identify(self, token: str) -> User | None:
-        """Whose token it is; None for one that is not valid. Raises ReviewFailed."""
+        """The user of the token; None if the token is invalid. Raises ReviewFailed."""
         ...
 
     async def allows(self, user: User, verb: str, path: str) -> bool:
-        """Whether the user may do this with a path that is no Kubernetes resource. Raises ReviewFailed."""
+        """Whether the user may use this verb on a non-resource path. Raises ReviewFailed."""
         ...

@@ -1,18 +1,18 @@
-"""One attempt to place one pod: synchronous from the look at the pod to the room held for it.
+"""The scheduling cycle: one attempt to place one pod, synchronous from reading the pod to assuming it.
 
-    attempt --- nobody has to be asked -----------------------------> decide --- no node: preempt, or park; report
+    attempt --- no extenders ---------------------------------------> decide --- no node: preempt, or unschedulable
        |                                                                ^  |---- a plugin failed: backoff, report
-       +------- extenders, which take their time --> conclude, fail     |  +---- a node: assume, stages, bind
-                                                        |               |
-                                                        +---------------+
+       +------- extenders are called (asynchronous) --> conclude, fail  |  +---- a node: assume, binding cycle
+                                                           |            |
+                                                           +------------+
 
-Nothing can change between the verdict and the assumption, because nothing else runs: this is what makes a snapshot and
-locks superfluous. Everything that waits (for a permit, for volumes, for the bind) starts afterwards, in the background.
+Nothing can change between the decision and the assumption, because nothing else runs. So neither a snapshot nor locks
+are needed. Everything that waits (for Permit, for volumes, for the bind) starts afterwards, in the background.
 
-An attempt takes the policy that is in force for the pod, once, and stays with it to the end. Where extenders were asked
-meanwhile, the end is a look at pod and policy again: if one of them has changed, what the extenders said is no answer
-to the question any more, and the attempt is made anew. So each pod is judged by one generation, the one in force when
-it is judged.
+An attempt uses the policy that is in force for the pod when it begins, and keeps it to the end. If extenders were
+called meanwhile, pod and policy are compared again at the end. If one of them changed, the extenders' answers are
+outdated and the attempt is repeated. So each pod is decided by one generation of a policy: the one in force at the
+decision.
 """
 
 import logging
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 
 class Cycle:
-    """Attempts, one at a time; `extenders` are asked by whoever set them here."""
+    """The scheduling cycle, one attempt at a time; `extenders` is set by the caller."""
 
     def __init__(
         self,
@@ -78,33 +78,33 @@ class Cycle:
         self.extenders: ExtenderPort | None = None
 
     def attempt(self, item: QueuedPod) -> None:
-        """Try the pod; whatever happens, it is somewhere afterwards where it will be seen again."""
+        """Try to place the pod. Whatever happens, it ends up in a place from which it is handled again."""
         self._guard(item, lambda pod: self._begin(item, pod))
 
     def conclude(self, item: QueuedPod, pod: Pod, active: ActivePolicy, outside: ExtenderResult | None) -> None:
-        """The extenders have said this of the version of the pod that they were asked about."""
+        """Continue the attempt with the results of the extenders for this version of the pod."""
         self._guard(item, lambda now: self._resume(item, pod, now, active, outside))
 
     def fail(self, item: QueuedPod, pod: Pod, active: ActivePolicy, message: str) -> None:
-        """The extenders have said nothing that a decision could be made on."""
+        """End the attempt with an error: the extenders gave no usable answer."""
         self._guard(item, lambda _: self._reject_with_error(item, pod, message, active.policy.pace))
 
     def _guard(self, item: QueuedPod, step: Callable[[Pod], None]) -> None:
-        """Take the step with the pod as it is now, if it still wants one, and survive it."""
+        """Run the step with the current version of the pod, if it still needs a node; catch every error."""
         if not self._queue.is_in_flight(item):
-            return  # it left during the attempt, and may have come back since as another item
+            return  # it left the queue during the attempt, and may have been queued again as another item
         pod = self._intake.wanted(item.uid)
         if pod is None:
             self._queue.done(item.uid)
             return
-        if pod.gates:  # since it was popped; the queue knows what to do with it
+        if pod.gates:  # added since it was popped; the queue moves it to the gated pods
             self._queue.park(item, NOTHING)
             return
         try:
             step(pod)
         except Exception as error:
             self._faults.note("deciding on", pod, error)
-            # The room, if it was taken before this went wrong.
+            # Forget the pod if it was assumed before the error.
             self._intake.give_back(item.uid, item.attempts, item.queued)
             self._reject_with_error(item, pod, f"the scheduler failed: {type(error).__name__}: {error}")
 
@@ -126,7 +126,9 @@ class Cycle:
             self._queue.abandon(item)
 
     def _leave_unserved(self, item: QueuedPod, pod: Pod) -> None:
-        """Until the policies, the pod's labels or those of its namespace change; it holds no room until then."""
+        """No policy decides for the pod: it waits until the policies, its labels or those of its namespace change. It
+        keeps no nomination meanwhile.
+        """
         item.decider = why = self._policies.unserved(pod, self._cache.namespace_labels(pod.namespace))
         self._measures.ended(pod.scheduler_name, "unschedulable", item.tried)
         self._queue.park(item, NOTHING, Pace())
@@ -151,7 +153,7 @@ class Cycle:
         self._show(pod, verdict)
 
     def _show(self, pod: Pod, verdict: Placement | Diagnosis) -> None:
-        """To the policies in Shadow mode; whatever goes wrong there, the pod has gone its way."""
+        """Hand the decision to the policies in Shadow mode; an error there does not affect the pod."""
         try:
             self._shadows.saw(pod, verdict)
         except Exception as error:

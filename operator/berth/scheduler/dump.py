@@ -1,4 +1,4 @@
-"""Everything that decisions hang on, in words: what SIGUSR2 writes to the log.
+"""State dump: everything that decisions depend on, as text. SIGUSR2 writes it to the log.
 
     Node n1: cpu 3500m of 4000m, memory 1Gi of 16Gi, pods 2 of 110, cordoned, taint dedicated=gpu:NoSchedule
     Node n1 runs: default/web-1 [uid], default/web-2 [uid] (assumed)
@@ -6,9 +6,9 @@
     Nominated: default/big [uid] to n2
     Unschedulable: default/big [uid] of berth, priority 100, attempts 3: no node fits by NodeResourcesFit, ...
 
-There is a line or more for every node and pod, none longer than LINE characters unless one name is: they are made while
-they are read, from the cluster as it is then, so a reader may take his time between any two of them. Nothing is in them
-but names, amounts and states: no annotations, no environment, no commands.
+Every node and pod has at least one line. No line is longer than LINE characters unless a single name is. Lines are
+generated while they are read, from the cluster at that moment, so the reader may pause between any two of them. They
+contain names, amounts and states only: no annotations, no environment, no commands.
 """
 
 import logging
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 async def write(lines: Iterable[str], clock: Clock) -> None:
-    """To the log, a few at a time: decisions are made in between."""
+    """Write the lines to the log, a few at a time: decisions are made in between."""
     for number, line in enumerate(lines):
         if number % LINES_AT_ONCE == 0:
             await clock.sleep(0)
@@ -39,7 +39,7 @@ async def write(lines: Iterable[str], clock: Clock) -> None:
 
 
 def cache_lines(cache: Cache) -> Iterator[str]:
-    """Every node with what it has, what is taken and by whom; what is assumed, nominated and left out."""
+    """Every node with its allocatable and requested resources and its pods; assumed, nominated and invalid objects."""
     table = cache.state.table
     for name in sorted(table.names()):
         yield from _node_lines(cache, table, name)
@@ -56,22 +56,22 @@ def cache_lines(cache: Cache) -> Iterator[str]:
         for pod in list(cache.state.nominated.get(name, {}).values()):
             yield f"Nominated: {_pod(pod)} to {name}"
     for kind, key in sorted(cache.invalid):
-        yield f"Left out, as it makes no sense: {kind} {key}"
+        yield f"Invalid, left out of decisions: {kind} {key}"
 
 
 def queue_lines(queue: Queue, cache: Cache, serves: Callable[[str], bool], now: Callable[[], float]) -> Iterator[str]:
-    """Every pod of the queue with why it waits; and those that the cache has waiting for us and the queue has not."""
+    """Every pod of the queue with the reason why it waits; and pending pods of ours that the queue lacks."""
     counts = ", ".join(f"{count} {part}" for part, count in queue.statistics().items())
     yield f"Queue: {counts}" + ("" if queue.is_open else "; closed, nothing is decided")
     for item in queue.items():
-        if item.part is not None:  # else it has left meanwhile
+        if item.part is not None:  # else it has left the queue meanwhile
             yield f"{_TITLES[item.part]}: {_queued(item)}: {_why(item, now())}"
     lost = [
         _pod(pod)
         for uid, pod in cache.pending.items()
         if queue.part_of(uid) is None and not pod.deleting and serves(pod.scheduler_name)
     ]
-    yield from _wrapped("Pods that wait for us and are nowhere in the queue", lost)
+    yield from _wrapped("Pending pods that are missing from the queue", lost)
 
 
 # --- nodes -----------------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def _node_lines(cache: Cache, table: NodeTable, name: str) -> Iterator[str]:
     node, row = table.node(name), table.row(name)
     pods, assumed = list(table.pods_on(name).values()), cache.assumed()
     if not pods and node is None:
-        return  # it has gone meanwhile
+        return  # the node was removed meanwhile
     if node is None or row is None:
         yield f"Node {name}: is not known, {len(pods)} pods are bound to it"
     else:
@@ -90,7 +90,7 @@ def _node_lines(cache: Cache, table: NodeTable, name: str) -> Iterator[str]:
 
 
 def _amounts(table: NodeTable, node: Node, row: int, pods: Iterable[Pod]) -> Iterator[str]:
-    """Of what the node has or its pods use, which may be far less than what the nodes have altogether."""
+    """The resources that the node has or its pods use; usually far fewer than all resources of all nodes."""
     for name in dict.fromkeys((*FIRST_RESOURCES, *node.allocatable, *(name for pod in pods for name in pod.usage))):
         used, there = table.used_of(name, row), node.allocatable.get(name, 0)
         if name and (used or there):
@@ -136,7 +136,7 @@ def _why(item: QueuedPod, now_seconds: float) -> str:
     if item.part is Part.HELD:
         return "it waits for its turn to ask an extender"
     if item.part is Part.BACKOFF:
-        cause = "the last attempt failed" if item.failed else "it was woken"
+        cause = "the last attempt failed" if item.failed else "an event may help it"
         return f"{cause}, its backoff ends in {max(0.0, item.ready - now_seconds):.1f} s"
     if item.part is Part.UNSCHEDULABLE:
         flush = max(0.0, item.since + item.pace.flush_seconds - now_seconds)
@@ -151,7 +151,7 @@ def _few(names: Iterable[str]) -> str:
 
 
 def _wrapped(title: str, parts: Iterable[str]) -> Iterator[str]:
-    """`title: part, part, ...`, in as many lines as it takes; none for no parts."""
+    """`title: part, part, ...`, in as many lines as needed; no line if there are no parts."""
     line = ""
     for part in parts:
         if line and len(title) + len(line) + len(part) > LINE:

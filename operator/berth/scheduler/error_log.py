@@ -1,7 +1,7 @@
-"""Errors that must not stop anything: counted, and logged with their traceback the first time they show.
+"""Error log: errors that must not stop the loop are counted, and logged with a traceback the first time they occur.
 
-A fault in the code tends to repeat with every pod or every watch event; a traceback each time would bury the log,
-none at all would hide the cause.
+A bug in the code tends to repeat with every pod or every watch event. A traceback each time would flood the log; none
+at all would hide the cause.
 """
 
 import logging
@@ -14,14 +14,14 @@ logger = logging.getLogger(__name__)
 
 
 class ErrorLog:
-    """Counts by what was being done; one traceback for each place in the code."""
+    """Counts errors by activity; logs one traceback per place in the code."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self._shown: set[tuple[str, str, int]] = set()
 
     def note(self, doing: str, subject: Pod | str, error: BaseException, **fields: str) -> None:
-        """Something went wrong while doing this with that object; `fields` are those of `about`."""
+        """Record an error that occurred while `doing` something with `subject`; `fields` as in `about`."""
         self.counts[doing] += 1
         place = _place(error)
         first = place not in self._shown
@@ -35,7 +35,7 @@ class ErrorLog:
 
 
 def _place(error: BaseException) -> tuple[str, str, int]:
-    """Where the error was raised; the lines of the code bound how many there can be."""
+    """Where the error was raised. The number of places is bounded by the lines of the code."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,15 +1,18 @@
-"""The one place where cache and queue are kept in step.
+"""Event intake: the one place where cache and queue are updated together.
 
-The cache is the truth about pods; the queue holds those pending pods of it that somebody serves. Whatever changes one
-of the two sides, a report of the cluster, a policy, an assumption made or given back, goes through here: change the
-cache, let the queue follow for the pods concerned, then wake whom the change may help.
+The cache is the source of truth about pods. The queue holds those of its pending pods whose scheduler name has a
+policy. Every change goes through here: an event of the cluster, a policy, an assumed pod, a forgotten pod. Each is
+handled in the same order: change the cache, update the queue for the pods concerned, then move the pods that the change
+may help back to the active queue.
 
-Pods whose scheduler name is nobody's stay in the cache's `pending`, where they cost a dictionary entry; the policy that
-takes their name one day finds them there. Which policy decides for a pod of ours depends on its labels and those of its
-namespace too: a change of either, and of policies, brings a pod back that waits, if another policy decides for it then.
+Pods with a scheduler name that has no policy stay in the cache's `pending`, where each costs a dictionary entry. A
+policy that is created for that name later finds them there. Which policy decides for a pod also depends on the pod's
+labels and on those of its namespace. If a change of labels or policies gives a waiting pod to another policy, the pod
+is tried again.
 
-A pod that makes no sense is in neither. If it waits for one of ours, it is told what is wrong with it, once for every
-generation of its spec and while decisions are made at all; a version that makes sense is queued as any other.
+An invalid pod is in neither. If its scheduler name has a policy, the pod gets an event and a condition that say what is
+invalid, once per generation of its spec and only while decisions are made. A later version that is valid is queued as
+usual.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,23 +31,23 @@ from berth.scheduler.reporting import Reporter
 
 POLICY_KIND = "SchedulingPolicy"
 
-Teller = Callable[[str, Mapping[str, Any]], Changes]
+CacheUpdate = Callable[[str, Mapping[str, Any]], Changes]
 
 
 class EventIntake:
-    """Applies reports and decisions to cache and queue."""
+    """Applies events and decisions to cache and queue."""
 
     def __init__(self, cache: Cache, queue: Queue, policies: PolicyStore, reporter: Reporter) -> None:
         self._cache = cache
         self._queue = queue
         self._policies = policies
         self._reporter = reporter
-        self._complaints: dict[str, tuple[int, str]] = {}  # by UID: the generation and what was said of it
+        self._complaints: dict[str, tuple[int, str]] = {}  # by UID: generation and reported problem of an invalid pod
         self._unfollowed: set[str] = set()  # scheduler names whose policies changed
         self._is_following = False
 
     def observe(self, kind: str, body: Mapping[str, Any]) -> None:
-        """The cluster shows an object."""
+        """Handle an added or modified object."""
         if kind == POLICY_KIND:
             self._policies.observe(body)
         elif kind == "Pod":
@@ -53,7 +56,7 @@ class EventIntake:
             self._queue.wake(self._change(kind, body, self._cache.observe))
 
     def remove(self, kind: str, body: Mapping[str, Any], *, told: bool = True) -> None:
-        """An object is gone; `told`: the cluster said so, rather than that a list lacks it."""
+        """Handle a removed object; `told`: the watch reported it, False: a list does not contain the object."""
         if kind == POLICY_KIND:
             self._policies.remove(body["metadata"]["name"], str(body["metadata"].get("uid") or ""))
             return
@@ -64,7 +67,7 @@ class EventIntake:
         self._queue.wake(changes)
 
     def observe_pod(self, body: Mapping[str, Any]) -> None:
-        """The cluster shows a pod, which may be the successor of another one of its name (#138435)."""
+        """Handle an added or modified pod, which may replace another pod of the same name (#138435)."""
         namesake = self._cache.holder("Pod", body)
         before = self._cache.pending.get(namesake or "")
         changes = self._cache.observe("Pod", body)
@@ -77,13 +80,13 @@ class EventIntake:
         self._queue.wake(changes)
 
     def _is_given_away(self, before: Pod, now: Pod | None) -> bool:
-        """Its labels give the pod to another policy."""
+        """Whether the new labels of the pod give it to another policy."""
         if now is None or now.labels == before.labels:
             return False
         return self.policy_for(now) is not self.policy_for(before)
 
-    def _change(self, kind: str, body: Mapping[str, Any], change: Teller) -> Changes:
-        """Change the cache; a namespace whose labels change by it may give its pods to other policies."""
+    def _change(self, kind: str, body: Mapping[str, Any], change: CacheUpdate) -> Changes:
+        """Change the cache; a namespace whose labels change may give its pods to other policies."""
         if kind != "Namespace":
             return change(kind, body)
         name = self._cache.key_of(kind, body)
@@ -96,10 +99,10 @@ class EventIntake:
         return changes
 
     def follow_policies(self, names: frozenset[str]) -> None:
-        """Other policies may decide for pods of these scheduler names: those for whom another one does are tried again,
-        and pods may have found or lost who serves them.
+        """The policies of these scheduler names changed: try the pods again for which another policy decides now, and
+        queue or remove pods whose scheduler name gained or lost its policy.
 
-        Attempts that are under way learn of it at once, the pods that wait one after the other, between attempts.
+        Running attempts are marked at once; waiting pods are handled one by one between attempts.
         """
         self._queue.outdate(lambda item: item.pod.scheduler_name in names and self.decider(item.pod) != item.decider)
         self._unfollowed |= names
@@ -108,7 +111,7 @@ class EventIntake:
         self.complain()
 
     def _follow_each(self) -> Iterator[None]:
-        """All pods of the scheduler names whose policies changed, and again of those that changed meanwhile."""
+        """Handle all pods of the changed scheduler names, and again those that changed meanwhile."""
         self._is_following = True
         try:
             while self._unfollowed:
@@ -128,29 +131,29 @@ class EventIntake:
             self._queue.follow_decider(uid, self.decider(pod))
 
     def complain(self) -> None:
-        """Tell every pod of ours that makes no sense, as far as it has not been told."""
+        """Report every invalid pod of ours that has not been reported yet."""
         for uid in list(self._cache.unreadable):
             self._complain(uid)
 
     def wanted(self, uid: str) -> Pod | None:
-        """The pod in its newest version, if it waits for a node and its scheduler name is ours."""
+        """The newest version of the pod if it is pending and its scheduler name has a policy, else None."""
         pod = self._cache.pending.get(uid)
         if pod is None or pod.deleting or not self._policies.serves(pod.scheduler_name):
             return None
         return pod
 
     def policy_for(self, pod: Pod) -> ActivePolicy | None:
-        """Who decides for the pod now."""
+        """The policy that decides for the pod now."""
         return self._policies.for_pod(pod, self._cache.namespace_labels(pod.namespace))
 
     def decider(self, pod: Pod) -> ActivePolicy | str:
-        """The same, or why nobody does."""
+        """The policy that decides for the pod now, or the reason why none does."""
         return self.policy_for(pod) or self._policies.unserved(pod, self._cache.namespace_labels(pod.namespace))
 
     def assume(self, pod: Pod, node_name: str, agree: Callable[[], None] = lambda: None) -> None:
-        """The pod leaves the queue with a node, if `agree` does not raise, which is called when the room is taken.
+        """Assume the pod on the node and remove it from the queue. `agree` is called once the pod is assumed.
 
-        If it does, the room is given back before anybody has heard of it, and the pod is where it was.
+        If `agree` raises, the pod is forgotten before any other pod is affected, and stays where it was.
         """
         changes = self._cache.assume(pod, node_name)
         try:
@@ -162,9 +165,7 @@ class EventIntake:
         self._queue.wake(changes)
 
     def turn_away(self, item: QueuedPod, wakes_on: frozenset[Event], pace: Pace, blamed: Iterable[str] = ()) -> None:
-        """The pod is refused the node that it was given, by these plugins: the room is free, and it waits for one of
-        these events.
-        """
+        """The plugins `blamed` reject an assumed pod: forget it; it is unschedulable until one of these events."""
         changes = self._cache.forget(item.uid)
         self._queue.wake(changes)
         pod = self.wanted(item.uid)
@@ -173,10 +174,10 @@ class EventIntake:
         self._complain(item.uid)
 
     def give_back(self, uid: str, attempts: int = 1, queued: float | None = None) -> None:
-        """The bind has not happened: the room is free, and the pod waits again if it still wants a node; `queued`:
-        when it was first to be tried.
+        """The bind did not happen: forget the pod, and queue it again if it still wants a node.
 
-        This goes for a pod as well that the API server says it does not have: only the watch ends a pod.
+        `queued`: when the pod first entered the active queue. A pod that the API server reports as not found is treated
+        the same way: only the watch ends a pod.
         """
         changes = self._cache.forget(uid)
         pod = self.wanted(uid)
@@ -184,10 +185,10 @@ class EventIntake:
             active = self.policy_for(pod)
             self._queue.retry(pod, attempts, active.policy.pace if active else Pace(), queued, active)
         self._complain(uid)
-        self._queue.wake(changes)  # the room that came free is news for others (#122534)
+        self._queue.wake(changes)  # the freed resources may help other pods (#122534)
 
     def correct(self, uid: str, body: Mapping[str, Any]) -> None:
-        """What we assumed is not so: the pod is where the API server, asked directly, says it is, or waits again."""
+        """The assumption is wrong: forget the pod, then apply `body`, which was read from the API server."""
         changes = self._cache.forget(uid)
         self.observe_pod(body)
         self._queue.wake(changes)

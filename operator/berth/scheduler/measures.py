@@ -1,16 +1,15 @@
-"""What the loop measures of itself, for metrics under kube-scheduler's names: attempts, how long they take, and how
-long pods wait.
+"""Metrics of the loop under kube-scheduler's names: attempts, their duration, and how long pods wait.
 
-    attempt ----------------------------------------------------> ended: the result and how long it took
+    attempt ----------------------------------------------------> ended: the result and the duration
        |  one in ten: a stopwatch                                   |
        +---> PreFilter, Filter, Score, PostFilter, Reserve, ...     +--> bound: attempts, time since it was queued
 
-A histogram is a list of counts: observing is a search among a dozen bounds and two additions. Extension points are
-measured for one attempt in ten, as a clock read at every step of every attempt would be felt.
+A histogram is a list of counts: observing a value is a search among a dozen bounds and two additions. Extension points
+are measured for one attempt in ten, because reading the clock at every step of every attempt would cost too much.
 
-Labels are bounded. The `profile` is the pod's scheduler name: the first so many that are served or seen have series of
-their own, whatever comes after them counts as one (`Names`). One that is served no more makes room, unless something
-was counted for it.
+Labels are bounded. The label `profile` is the pod's scheduler name. The first MOST_PROFILES names that have a policy or
+occur in pods get series of their own; all further names share one label (`Names`). A name without a policy gives its
+place up, unless a value was observed for it.
 """
 
 from bisect import bisect_left
@@ -22,8 +21,8 @@ from typing import Any, Final
 from berth.scheduler.ports import Clock
 
 MOST_PROFILES: Final = 50
-SAMPLED: Final = 10  # attempts, of which one is measured point by point
-MOST_ATTEMPTS: Final = 15  # those that need more are told apart no further
+SAMPLED: Final = 10  # one attempt of this many is measured by extension point
+MOST_ATTEMPTS: Final = 15  # pods that need this many or more share one label
 OTHERS: Final = "(others)"
 SUCCESS: Final = "Success"
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -34,11 +33,11 @@ Status = Callable[[BaseException | None], str]
 
 
 def doubling(first: float, count: int) -> tuple[float, ...]:
-    """So many bounds, each twice the one before."""
+    """`count` bounds, each twice the one before."""
     return tuple(first * 2**power for power in range(count))
 
 
-# kube-scheduler's, so that its dashboards fit.
+# The bounds of kube-scheduler, so that its dashboards work.
 ATTEMPT_SECONDS: Final = doubling(0.001, 15)
 WAIT_SECONDS: Final = doubling(0.01, 20)
 POINT_SECONDS: Final = doubling(0.0001, 12)
@@ -46,7 +45,7 @@ ATTEMPTS: Final = doubling(1, 5)
 
 
 class Histogram:
-    """How often a value fell between two bounds."""
+    """Counts of values by upper bound."""
 
     __slots__ = ("_bounds", "_counts", "_sum")
 
@@ -64,7 +63,7 @@ class Histogram:
         return sum(self._counts)
 
     def statistics(self) -> dict[str, Any]:
-        """`buckets`: for each bound how many values were not above it."""
+        """`buckets`: for each bound the number of values that are not greater."""
         buckets, total = {}, 0
         for bound, count in zip(self._bounds, self._counts, strict=False):
             total += count
@@ -73,14 +72,14 @@ class Histogram:
 
 
 class Names:
-    """The names that may be labels: the first so many; all others are one."""
+    """The names that may be labels: the first `most` names; all others share one label."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._known: dict[str, str] = {}
 
     def of(self, name: str) -> str:
-        """The name, while there is room for it; it stays from then on."""
+        """The label of the name: the name itself while there is a free place, and from then on."""
         known = self._known.get(name)
         if known is not None:
             return known
@@ -89,7 +88,7 @@ class Names:
         return self._known.setdefault(name, name)
 
     def keep(self, names: Iterable[str]) -> dict[str, str]:
-        """Every one of these with its label; those that are gone make room for new ones."""
+        """The label of each of these names; names that are not among them give their places up."""
         there = sorted(names)
         gone = self._known.keys() - there
         for name in gone:
@@ -98,7 +97,7 @@ class Names:
 
 
 class Stopwatch:
-    """Laps of one attempt, from its beginning on: each call ends a lap, under the name of the point that it was."""
+    """Measures the extension points of one attempt: each call ends a lap, named after the point that has run."""
 
     __slots__ = ("_last", "_measures", "_scheduler_name")
 
@@ -113,18 +112,18 @@ class Stopwatch:
         self._last = now
 
     def skip(self) -> None:
-        """What was done since the last lap belongs to none."""
+        """Leave the time since the last lap out."""
         self._last = self._measures.now()
 
 
 def outcome(error: BaseException | None) -> str:
-    """The status of a point that ended so."""
+    """The status of an extension point that ended with this exception, or with none."""
     return SUCCESS if error is None else ERROR
 
 
 @contextmanager
 def timed(stopwatch: Stopwatch | None, point: str, status: Status = outcome) -> Iterator[None]:
-    """Measure the block as this point, if the attempt is measured; `status` says how it ended, given its exception."""
+    """Measure the block as this extension point, if the attempt is measured; `status` maps an exception to a status."""
     if stopwatch is None:
         yield
         return
@@ -138,7 +137,7 @@ def timed(stopwatch: Stopwatch | None, point: str, status: Status = outcome) -> 
 
 
 class Measures:
-    """Counts and histograms by label."""
+    """Counters and histograms by label."""
 
     def __init__(self, clock: Clock) -> None:
         self.now = clock.now
@@ -150,12 +149,12 @@ class Measures:
         self._needed = Histogram(ATTEMPTS)
 
     def stopwatch(self, scheduler_name: str) -> Stopwatch | None:
-        """For one attempt in ten."""
+        """A stopwatch for one attempt in ten, else None."""
         self._turn = (self._turn + 1) % SAMPLED
         return None if self._turn else Stopwatch(self, scheduler_name, self.now())
 
     def point(self, scheduler_name: str, point: str, status: str, seconds: float) -> None:
-        """An extension point took so long."""
+        """Record the duration of an extension point."""
         key = self.profiles.of(scheduler_name), point, status
         histogram = self._points.get(key)
         if histogram is None:
@@ -163,23 +162,23 @@ class Measures:
         histogram.observe(seconds)
 
     def ended(self, scheduler_name: str, result: str, began: float) -> None:
-        """An attempt that began then has come to its end: scheduled (the pod is bound), unschedulable or error."""
+        """Record an attempt that began at this time: scheduled (the pod is bound), unschedulable or error."""
         self._observe(scheduler_name, result, self.now() - began)
 
     def scheduled(self, scheduler_name: str, began: float, attempts: int, queued: float) -> None:
-        """The pod is bound, after so many attempts; it was first to be tried then."""
+        """Record a bound pod: its last attempt, the number of attempts, and the time since it was `queued`."""
         now = self.now()
         self._observe(scheduler_name, "scheduled", now - began)
         self._needed.observe(attempts)
-        told_apart = min(attempts, MOST_ATTEMPTS)
-        histogram = self._waits.get(told_apart)
+        bounded_attempts = min(attempts, MOST_ATTEMPTS)
+        histogram = self._waits.get(bounded_attempts)
         if histogram is None:
-            histogram = self._waits[told_apart] = Histogram(WAIT_SECONDS)
+            histogram = self._waits[bounded_attempts] = Histogram(WAIT_SECONDS)
         histogram.observe(now - queued)
 
     def _observe(self, scheduler_name: str, result: str, seconds: float) -> None:
         histogram = self._attempts.get((scheduler_name, result))
-        if histogram is None:  # new, or one of the others
+        if histogram is None:  # a new label, or a name without a label of its own
             key = self.profiles.of(scheduler_name), result
             histogram = self._attempts.get(key)
             if histogram is None:
@@ -188,15 +187,16 @@ class Measures:
 
     @property
     def results(self) -> dict[str, int]:
-        """How many attempts ended so."""
+        """The number of attempts by result."""
         counts: Counter[str] = Counter()
         for (_, result), histogram in self._attempts.items():
             counts[result] += histogram.count
         return dict(counts)
 
     def statistics(self, served: Iterable[str] = ()) -> Mapping[str, Any]:
-        """Histograms by their labels: lists of (labels, histogram); and the profiles, those of the scheduler names that
-        are served included, which have their labels from now on.
+        """Histograms as lists of (labels, histogram), and the profile labels.
+
+        `served` are the scheduler names that have a policy; they get labels from now on.
         """
         return {
             "profiles": self._keep_profiles(served),

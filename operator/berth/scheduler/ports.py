@@ -1,17 +1,17 @@
-"""The doors between the scheduling loop and the world: time, randomness, the cluster and the extenders.
+"""Ports: the interfaces between the scheduling loop and time, randomness, the cluster and the extenders.
 
-Everything the loop learns about time and everything it writes goes through these protocols, so that the whole loop
-runs on virtual time against an in-memory cluster in tests, and against a real API server in the operator, unchanged.
+The loop reads time and writes to the cluster through these protocols only. So the same loop runs on virtual time
+against an in-memory cluster in tests, and against a real API server in the operator.
 
-A bind has three outcomes: it returned (bound), `BindRefused` (definitely not bound by this call),
-or `OutcomeUnknown` (nobody can say: the pod has to be read before anything else is done with it). Where several
-replicas run, it has one more: `NotLeading`, nothing was sent and nobody is told. What is written about volumes has two:
-it returned (written), or `NotWritten` (refused, or nobody can say: the watch will show which). An extender that binds
-has three: it returned (bound, as it says), `Declined` (it failed, and may be ignored: the API server is asked instead),
-or it raised, whatever: then the pod is read. A pod is evicted, or gone, or `NotEvicted` (it is there, or nobody can
-say).
+A bind has three outcomes: it returns (bound), it raises `BindRefused` (this call has bound nothing), or it raises
+`OutcomeUnknown` (the pod has to be read before anything else is done with it). With several replicas there is a fourth:
+`NotLeading` (nothing was sent, nothing is reported). A write to a volume or claim has two: it returns (written), or
+raises `NotWritten` (rejected or unknown; the watch will show which). An extender that binds has three: it returns
+(bound, by its own answer), it raises `Declined` (it failed and is ignorable: the API server is called instead), or it
+raises anything else (the pod is read). An eviction returns (evicted, or already gone) or raises `NotEvicted` (still
+there, or unknown).
 
-Reading objects is not here: what the cluster says arrives through `Scheduler.observe` and `Scheduler.remove`.
+Reading objects is not part of the ports: events arrive through `Scheduler.observe` and `Scheduler.remove`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-if TYPE_CHECKING:  # types alone: a client of the API server needs no engine
+if TYPE_CHECKING:  # types only: a client of the API server needs no engine
     from berth.engine.extender_result import ExtenderResult
     from berth.engine.preemption.victims import Candidate
     from berth.model import Claim, Pod, Volume
@@ -35,25 +35,25 @@ Random = random.Random
 
 @dataclass(frozen=True, slots=True)
 class DelegatedBind:
-    """How an extender binds a pod; those with the same `where` share a limit on how many are asked at once."""
+    """A bind by an extender. Binds with the same `where` share a limit on concurrent requests."""
 
     where: str
     bind: Callable[[Pod, str], Awaitable[None]]
 
 
 class Clock(Protocol):
-    """Time as the loop knows it."""
+    """The clock of the loop."""
 
     def now(self) -> float:
-        """Monotonic seconds; only differences mean something."""
+        """Monotonic seconds; only differences are meaningful."""
         ...
 
     def wall(self) -> datetime:
-        """The time of day in UTC, for what people read."""
+        """The time of day in UTC, for users."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Return after so many seconds; 0 lets everything else that is ready run once."""
+        """Return after this many seconds; 0 lets every other ready task run once."""
         ...
 
 
@@ -61,7 +61,7 @@ class Clock(Protocol):
 class PodEvent:
     """A Kubernetes Event about a pod, as `kubectl describe pod` shows it.
 
-    `related` is the pod on whose account it happened, whose scheduler reports it then.
+    `related` is the pod that caused the event, such as the preemptor; its scheduler is the reporting controller then.
     """
 
     type: Literal["Normal", "Warning"]
@@ -72,62 +72,63 @@ class PodEvent:
 
 
 class Cluster(Protocol):
-    """What the loop asks of an API server."""
+    """What the loop needs from an API server."""
 
     async def bind(self, pod: Pod, node_name: str, annotations: Mapping[str, str] | None = None) -> None:
-        """Bind the pod of this UID; raises BindRefused (a definite no), OutcomeUnknown (a timeout, a cut, a 5xx) or
+        """Bind the pod of this UID. Raises BindRefused (rejected), OutcomeUnknown (timeout, lost connection, 5xx) or
         NotLeading.
 
-        The annotations are on the pod when it is bound.
+        The annotations are set on the pod by the bind.
         """
         ...
 
     async def settle(self, pod: Pod) -> None:
-        """Somebody else is about to bind the pod: returns when nothing about its failures will be written any more.
+        """Return when no further condition will be written about failures of the pod: an extender or plugin is about to
+        bind it.
 
-        Raises NotLeading where nobody may bind it on our account.
+        Raises NotLeading if this replica may not have the pod bound.
         """
         ...
 
     async def read_pod(self, pod: Pod) -> Mapping[str, Any] | None:
-        """The pod as the API server has it; None when it is gone or its name has another UID; raises Unavailable."""
+        """The pod in the API server; None if it is gone or its name has another UID. Raises Unavailable."""
         ...
 
     async def keep_volume(self, volume: Volume, claim: Claim) -> None:
-        """Write into this version of the volume that it is kept for the claim; raises NotWritten."""
+        """Set the claimRef of this version of the volume to the claim; raises NotWritten."""
         ...
 
     async def select_node(self, claim: Claim, node_name: str) -> None:
-        """Write into this version of the claim that its volume is to be made for the node; raises NotWritten."""
+        """Set the selected-node annotation on this version of the claim; raises NotWritten."""
         ...
 
     async def evict(self, victim: Pod, preemptor: Pod, go_on: Callable[[], bool]) -> bool:
-        """Have the pod end, with a condition that says why and the grace that it asks for; raises NotEvicted.
+        """Set the DisruptionTarget condition and delete the pod with its grace period; raises NotEvicted.
 
-        Returns whether it was this that ended it: False where the pod was gone. Before each request `go_on` is asked
-        whether it has still to go.
+        Returns False if the pod was already gone. `go_on` is called before each request: False means that the eviction
+        is no longer needed.
         """
         ...
 
     def nominate(self, pod: Pod, node_name: str, written: Callable[[str], None]) -> None:
-        """Have written that the pod waits for this node, or for none (""); returns at once, the latest for a UID wins.
+        """Write `status.nominatedNodeName`, or clear it (""). Returns at once; the latest call for a UID wins.
 
-        A condition that is reported before anything was written goes into the same request. `written` is told the
-        version of the pod that has it.
+        A condition that is reported before the write is sent goes into the same request. `written` is called with the
+        resourceVersion of the written pod.
         """
         ...
 
     def report_condition(self, pod: Pod, reason: str, message: str) -> None:
-        """Have PodScheduled=False written; returns at once, the latest report for a UID wins."""
+        """Write PodScheduled=False. Returns at once; the latest report for a UID wins."""
         ...
 
     def record_event(self, pod: Pod, event: PodEvent) -> None:
-        """Have an Event written; returns at once."""
+        """Write an Event. Returns at once."""
         ...
 
 
 class BindRefused(Exception):
-    """The API server said no, with an HTTP status code of 4xx: this call has bound nothing."""
+    """The API server rejected the bind with an HTTP status code of 4xx: this call has bound nothing."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -136,12 +137,12 @@ class BindRefused(Exception):
 
     @property
     def pod_is_gone(self) -> bool:
-        """Whether the answer says that no pod of our UID exists: not found, or the name belongs to another UID."""
+        """Whether no pod of our UID exists: not found, or the name belongs to another UID."""
         return self.code == 404 or (self.code == 409 and "UID in precondition" in self.message)
 
     @property
     def pod_moved_on(self) -> bool:
-        """Whether the pod itself is in the way: it is bound, being deleted or gated."""
+        """Whether the pod itself prevents the bind: it is bound, being deleted or gated."""
         return self.code == 409
 
 
@@ -154,23 +155,23 @@ class OutcomeUnknown(Exception):
 
 
 class Declined(Exception):
-    """An extender has not bound the pod, as far as anybody can say, and may be ignored."""
+    """An extender failed to bind the pod, as far as is known, and is ignorable."""
 
 
 class NotLeading(Exception):
-    """Nothing was sent: another replica leads, or may do so before the request would have ended."""
+    """Nothing was sent: another replica leads, or may lead before the request would have ended."""
 
 
 class NotWritten(Exception):
-    """A volume or claim may be as it was; the message is for people."""
+    """A volume or claim may be unchanged; the message is for users."""
 
 
 class NotEvicted(Exception):
-    """A pod that was to go may be as it was; the message is for people."""
+    """A victim may be unchanged; the message is for users."""
 
 
 class Unavailable(Exception):
-    """The API server cannot be asked at the moment."""
+    """The API server cannot be reached at the moment."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -178,62 +179,62 @@ class Unavailable(Exception):
 
 
 class NotNarrowed(Exception):
-    """An extender gave no answer about the pods to push out, and without it nobody is; the message is for people."""
+    """An extender gave no usable answer about the victims, so nothing is evicted; the message is for users."""
 
 
 class Attempts(Protocol):
-    """Where extenders say what came of asking: each attempt that they start ends with `conclude` or `fail`.
+    """Callbacks of the extender calls: each attempt that they start ends with `conclude` or `fail`.
 
     None of these ever raises.
     """
 
     def attempt(self, item: QueuedPod) -> None:
-        """Begin the attempt anew, with the pod and the policy as they are now."""
+        """Begin the attempt again, with the current pod and policy."""
         ...
 
     def conclude(self, item: QueuedPod, pod: Pod, active: ActivePolicy, outside: ExtenderResult | None) -> None:
-        """The answers about this version of the pod are here: decide, on the cluster as it is now."""
+        """Decide on the current cluster with the answers about this version of the pod."""
         ...
 
     def fail(self, item: QueuedPod, pod: Pod, active: ActivePolicy, message: str) -> None:
-        """There is no answer, and without it nothing is decided: the pod says so and is tried again."""
+        """End the attempt without an answer: the error is reported and the pod is tried again."""
         ...
 
 
 class ExtenderPort(Protocol):
-    """Who is asked over the network, between the look at a pod and the decision on it."""
+    """Extenders, called over the network between popping a pod and deciding on it."""
 
     def concerns(self, policy: Policy, pod: Pod) -> bool:
-        """Whether anybody has to be asked about this pod."""
+        """Whether an extender has to be called for this pod."""
         ...
 
     def start(self, item: QueuedPod, pod: Pod, active: ActivePolicy) -> None:
-        """Ask; returns at once. The pod is in flight until `Attempts` is told what came of it."""
+        """Call the extenders; returns at once. The pod is in flight until `Attempts` gets the result."""
         ...
 
     def look(self, uid: str) -> None:
-        """The cluster spoke of the pod: an attempt that nobody needs any more may end."""
+        """The watch reported the pod: end an attempt that is no longer needed."""
         ...
 
     def binder(self, active: ActivePolicy, pod: Pod) -> DelegatedBind | None:
-        """The extender that binds this pod instead of us, if there is one."""
+        """The extender that binds this pod instead of the API server, if there is one."""
         ...
 
     def narrows(self, policy: Policy, pod: Pod) -> bool:
-        """Whether anybody has a say in who is pushed out for this pod."""
+        """Whether an extender takes part in preemption for this pod."""
         ...
 
     async def narrow(self, active: ActivePolicy, pod: Pod, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The candidates that are left, with the victims that are wanted; raises NotNarrowed.
+        """The candidates that the extenders leave, with the victims that they want; raises NotNarrowed.
 
-        The candidates are as of now, and those that come back are as of then.
+        `candidates` reflect the cluster at the call, the result reflects it at the return.
         """
         ...
 
     async def stop(self) -> None:
-        """Ask nobody any more and tell nothing more."""
+        """Cancel all calls and report no more results."""
         ...
 
     def statistics(self) -> Mapping[str, int]:
-        """`waiting`: how many pods wait for answers; `held`: how many for their turn to ask."""
+        """`waiting`: pods that wait for answers; `held`: pods that wait until a call is allowed."""
         ...

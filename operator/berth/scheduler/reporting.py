@@ -1,6 +1,7 @@
-"""What users are told about a pod's attempts: Events and the PodScheduled condition, in kube-scheduler's words.
+"""Reports to users: Events and the PodScheduled condition, worded as in kube-scheduler.
 
-The port returns at once and writes later; should it raise all the same, a report is lost and noted, never an attempt.
+The port returns at once and writes later. If it raises all the same, the report is lost and the error is logged; the
+attempt goes on.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ SCHEDULER_ERROR = "SchedulerError"
 
 
 class Reporter:
-    """One method for each thing that can be said."""
+    """Reports the outcomes of attempts."""
 
     def __init__(self, cluster: Cluster, faults: ErrorLog) -> None:
         self._cluster = cluster
@@ -26,18 +27,18 @@ class Reporter:
         self._send(pod, lambda: self._cluster.record_event(pod, PodEvent("Normal", "Scheduled", "Binding", note)))
 
     def rejected(self, pod: Pod, message: str, *, error: bool) -> None:
-        """No node takes the pod, or none could be looked for."""
+        """No node fits the pod, or an error prevented the decision."""
         self._warn(pod, "Scheduling", message)
         self._condition(pod, SCHEDULER_ERROR if error else UNSCHEDULABLE, message)
 
     def not_bound(self, pod: Pod, message: str, *, pod_moved_on: bool) -> None:
-        """A node was found, but the bind failed; a pod that moved on has a condition that is not ours to change."""
+        """A node was found, but the bind failed; the condition of a pod that moved on is not ours to change."""
         self._warn(pod, "Scheduling", message)
         if not pod_moved_on:
             self._condition(pod, SCHEDULER_ERROR, message)
 
     def preempted(self, victim: Pod, preemptor: Pod, node_name: str, *, in_memory: bool) -> None:
-        """The pod is pushed out; `in_memory`: it was to be bound, and nothing had to be deleted."""
+        """The pod is preempted; `in_memory`: it was assumed only, so nothing had to be deleted."""
         note = f"Preempted by pod {preemptor.uid} on node {node_name}"
         if in_memory:
             note += " (in scheduler memory)."

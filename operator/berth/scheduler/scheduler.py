@@ -1,20 +1,21 @@
-"""The scheduler as the rest of Berth sees it: tell it what the cluster says, open it, run it, stop it.
+"""Scheduler: the entry point of the scheduling loop. It takes watch events, decides, and writes through the ports.
 
-    watches --observe/remove--> Intake --> Cache, Queue, PolicyStore
-                                              |
-                    pop <--- Queue            v
-                     |                     State
-                     v                        |
-                   Cycle --- decide ----------+        (extenders are asked before, where the policy has some)
-                     |--- no node: Preempting pushes others out for it, or it is parked; report
-                     |--- a node: Stages (assume; plugins, VolumeBinder), Binder (background) --> Cluster port
-                     +--- either: Shadows judge it too, when there is time
-                                                Echoes: did the watch show what was bound?
+    watches --observe/remove--> EventIntake --> Cache, Queue, PolicyStore
+                                                   |
+                    pop <--- Queue                 v
+                     |                           State
+                     v                             |
+                   Cycle --- decide ---------------+   (extenders are called first if the policy has any)
+                     |--- no node: Preempting evicts victims, or the pod becomes unschedulable; report
+                     |--- a node: BindingCycle (assume; plugins, VolumeBinder), BackgroundBinder --> Cluster port
+                     +--- either: Shadows evaluate the pod later
+                                   BindConfirmations: has the watch confirmed what was bound?
 
-Everything runs on one event loop; only `run` and what it starts ever waits. `observe` and `remove` are plain calls
-that never raise, so that a report that breaks something costs itself only.
+Everything runs on one event loop. Only `run` and the tasks that it starts ever wait. `observe` and `remove` are plain
+calls that never raise: an event that causes an error affects nothing but itself.
 
-What it does not do: decide when it may decide. The edge opens it once the cache is whole, and closes it when it is not.
+What it does not do: decide when decisions may be made. The operator layer calls `open` once the cache is synced, and
+`close` when it is not.
 """
 
 import asyncio
@@ -45,7 +46,7 @@ COUNTED_AT_ONCE = 1000
 
 
 class Scheduler:
-    """The facade over cache, queue, cycle and binding."""
+    """The facade over cache, queue, scheduling cycle and binding cycle."""
 
     def __init__(
         self,
@@ -62,9 +63,10 @@ class Scheduler:
         hints: bool = True,
         expectation: bool = True,
     ) -> None:
-        """`hints`: a parked pod is woken by a change only if the plugins that turned it away say that it may help.
+        """`hints`: queueing hints are on. An event moves an unschedulable pod back to the active queue only if the
+        plugins that rejected it say that the event may help.
 
-        `expectation`: a pod that waits for a permit or its volumes says in the API which node it is to get.
+        `expectation`: while a pod waits for Permit or for its volumes, `status.nominatedNodeName` names its node.
         """
         self._cache = cache
         self._queue = queue
@@ -144,10 +146,10 @@ class Scheduler:
         queue.close()
         policies.on_deciders(self._intake.follow_policies)
 
-    # --- what the cluster says -----------------------------------------------------------------------------------
+    # --- events of the cluster -----------------------------------------------------------------------------------
 
     def observe(self, kind: str, body: Mapping[str, Any]) -> None:
-        """The watch shows an object, new or changed. Never raises."""
+        """Handle an added or modified object of the watch. Never raises."""
         try:
             self._intake.observe(kind, body)
             self._hear_of(kind, body)
@@ -156,9 +158,9 @@ class Scheduler:
             self._faults.note("observing", f"{kind} {_name(body)}", error, **_fields(kind, body))
 
     def remove(self, kind: str, body: Mapping[str, Any], *, told: bool = True) -> None:
-        """The watch, or else (`told=False`) a comparison with a list, says that the object of this UID is gone.
+        """Handle the deletion of the object with this UID. Never raises.
 
-        Never raises.
+        `told`: the watch reported the deletion. False: a list does not contain the object.
         """
         try:
             uid = self._cache.uid_of(kind, body) if kind == "Pod" else ""
@@ -169,7 +171,10 @@ class Scheduler:
             self._faults.note("removing", f"{kind} {_name(body)}", error, **_fields(kind, body))
 
     def _hear_of(self, kind: str, body: Mapping[str, Any], uid: str = "") -> None:
-        """Tell those who wait for what happens to certain objects; a pod that is gone has a UID no more but this."""
+        """Notify the parts that wait for events of certain objects.
+
+        `uid` is the UID of a removed pod: the cache no longer knows it.
+        """
         if kind == "Pod":
             uid = uid or self._cache.uid_of(kind, body)
             self._stages.heard(self._cache.key_of(kind, body))
@@ -183,40 +188,41 @@ class Scheduler:
     # --- the loop ------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Decisions may be made: what the cache holds is whole."""
+        """Allow decisions: the cache is synced."""
         if not self._stopping.is_set():
             self._preempting.lead()
             self._queue.open()
             self._intake.complain()
 
     def close(self) -> None:
-        """No decision is made until opened again; binds under way go on."""
+        """Make no decision until `open` is called again; running binds continue."""
         self._queue.close()
 
     def stand_by(self) -> None:
-        """Another replica decides from now on: no decision, nothing on its way to a bind, no nomination in mind.
+        """Another replica leads from now on: stop deciding, abort binding cycles, drop nominations that are only in
+        memory.
 
-        Binds that were sent end as they do; cache and queue go on.
+        Binds that were already sent run to their end; cache and queue stay up to date.
         """
         self._queue.close()
         self._stages.let_go()
         self._preempting.stand_by()
 
     def take_over(self) -> None:
-        """Another replica has decided so far: open, and try every pod as if it were new here."""
+        """This replica leads from now on: open, and try every pod as if it were new."""
         self.open()
         self._queue.wake({Event.POLICY})
 
     async def settle(self) -> None:
-        """After `stand_by`: returns when the binds and evictions that were sent have ended, or have been given up."""
+        """Wait after `stand_by` until the binds and evictions that were sent have ended or timed out."""
         await asyncio.gather(self._binder.drain(self._drain_seconds), self._preempting.drain(self._drain_seconds))
 
     def echo_is_missing(self, seconds: float) -> bool:
-        """Whether the watch has been silent about a bind for so many seconds after it was acknowledged."""
+        """Whether an acknowledged bind has not been confirmed by the watch for this many seconds."""
         return self._echoes.is_missing(seconds)
 
     async def run(self) -> None:
-        """Decide until stopped, then let the running binds end. An error that escapes ends it, loudly."""
+        """Decide until stopped, then wait for running binds. An unexpected error ends the loop and is raised."""
         work = [asyncio.ensure_future(run) for run in (self._decide_on_each(), self._echoes.run(), self._shadows.run())]
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -230,7 +236,7 @@ class Scheduler:
             await self._drain()
 
     async def stop(self) -> None:
-        """No new decision from now on; returns when the running binds have ended or run out of time."""
+        """Make no new decision; return when the running binds have ended or timed out."""
         self._queue.close()
         self._stopping.set()
         await self._drain()
@@ -245,13 +251,16 @@ class Scheduler:
         while True:
             await self._binder.wait_slot()
             self._cycle.attempt(await self._queue.pop())
-            # Watch events, answers to binds and everything else get their turn between any two decisions.
+            # Watch events, responses to binds and all other tasks run between any two decisions.
             await self._clock.sleep(0)
 
-    # --- what can be seen of it ----------------------------------------------------------------------------------
+    # --- statistics ----------------------------------------------------------------------------------------------
 
     async def count_pending(self) -> None:
-        """Tell the book how many pods wait under each policy; a few at a time, so that no decision waits for it."""
+        """Count the pending pods of each policy for its status.
+
+        The pods are counted in chunks, so that no decision is delayed.
+        """
         counts: Counter[str] = Counter()
         waiting = self._queue.waiting()
         for begin in range(0, len(waiting), COUNTED_AT_ONCE):
@@ -261,7 +270,7 @@ class Scheduler:
         self._policies.usage.pending_is(counts)
 
     def statistics(self) -> dict[str, Any]:
-        """Counts, nested by topic: gauges of what is there, counters of what has happened."""
+        """Nested counts by topic: gauges of what exists, counters of what has happened."""
         return {
             "queue": self._queue.statistics(),
             "hints": {} if self._hints is None else dict(self._hints.counts),
@@ -290,5 +299,5 @@ def _name(body: object) -> str:
 
 
 def _fields(kind: str, body: object) -> dict[str, str]:
-    """Whom a report is about, for the log."""
+    """The log fields that name the object of an event."""
     return {"kind": kind, **({kind.lower(): _name(body)} if kind in ("Pod", "Node") else {})}

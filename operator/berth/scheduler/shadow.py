@@ -1,15 +1,15 @@
-"""Policies in Shadow mode: what they would have made of the pods that the active ones decide on.
+"""Policies in Shadow mode: what they would have decided for the pods that active policies decide on.
 
-    Cycle --saw(pod, verdict)--> backlog --one at a time, in between--> the shadow's verdict --> Usage
+    Cycle --saw(pod, decision)--> backlog --one at a time, between attempts--> the shadow's decision --> Usage
 
-A shadow binds nothing, asks no extender and is never waited for. A pod is judged soon after its decision, on the
-cluster as it is then, with the pod itself taken off the node that it was given. After every judgement so much time
-passes that shadows take no more than a fifth of it; where the backlog is full, or the pod has gone its way, it is
-counted as skipped. Which pods are judged, where it is not all of them, hangs on their UIDs: a pod that is tried again
-is judged again or never, and counted again only when the answer is another.
+A shadow policy binds nothing and calls no extender, and nothing waits for it. A pod is evaluated soon after its
+decision, on the cluster at that moment, with the pod itself removed from the node that it was given. After each
+evaluation the loop pauses, so that shadows take at most a fifth of the time. A pod is counted as skipped if the backlog
+is full, or if the pod has changed its place meanwhile. If a policy samples its pods, the sample depends on their UIDs:
+a pod that is tried again is either evaluated again or never. It is counted again only if the outcome differs.
 
-The node that was taken counts as the same choice if it is among those that the shadow's tie-break would have chosen
-from: chance is no difference.
+The chosen node counts as the same choice if it is among the nodes with the best score of the shadow: a random tie-break
+is no difference.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ from berth.scheduler.ports import Clock
 
 BACKLOG = 1000
 REMEMBERED = 10_000
-REST = 4.0  # times as long as a judgement took
+REST = 4.0  # pause after an evaluation, as a multiple of its duration
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A pod, who is to judge it, and what the active policy said."""
+    """A pod, the shadow policy that evaluates it, and the decision of the active policy."""
 
     pod: Pod
     shadow: ActivePolicy
@@ -46,7 +46,7 @@ class _Seen:
 
 
 class Shadows:
-    """The pods that shadows have still to judge."""
+    """The pods that shadow policies have yet to evaluate."""
 
     def __init__(self, *, policies: PolicyStore, cache: Cache, clock: Clock, faults: ErrorLog) -> None:
         self._policies = policies
@@ -61,7 +61,7 @@ class Shadows:
         return len(self._backlog)
 
     def saw(self, pod: Pod, verdict: Placement | Diagnosis) -> None:
-        """The active policy has said this of the pod; returns at once."""
+        """Queue the pod with the decision of its active policy; returns at once."""
         for shadow in self._policies.shadows(pod, self._cache.namespace_labels(pod.namespace)):
             if zlib.crc32(pod.uid.encode()) % 100 >= shadow.policy.shadow_percentage:
                 continue
@@ -72,7 +72,7 @@ class Shadows:
             self._signal.set()
 
     async def run(self) -> None:
-        """Judge what comes, for ever."""
+        """Evaluate pods forever."""
         while True:
             while self._backlog:
                 began = self._clock.now()
@@ -95,13 +95,13 @@ class Shadows:
             usage.shadowed(seen.shadow, ShadowOutcome.SKIPPED, None)
             return
         outcome = _outcome(seen, found)
-        if self._is_news(seen, outcome):
+        if self._is_new_outcome(seen, outcome):
             usage.shadowed(seen.shadow, outcome, self._example(seen, found, outcome))
 
     def _look(self, seen: _Seen) -> list[str] | Diagnosis | None:
-        """The nodes that the shadow would take one of, or why it takes none.
+        """The nodes with the best score of the shadow, or its diagnosis if no node fits.
 
-        None: the pod is not where it was, or the shadow not in force any more, so that its answer is nobody's.
+        Returns None if the pod has changed its place, or the shadow policy is no longer in force.
         """
         state, pod = self._cache.state, seen.pod
         if seen.shadow not in self._policies.in_force():
@@ -114,8 +114,8 @@ class Shadows:
         with moved(query, state.table, remove=taken):
             return seen.shadow.pipeline.choices(query, state)
 
-    def _is_news(self, seen: _Seen, outcome: ShadowOutcome) -> bool:
-        """Whether this pod has not had this outcome from this generation of the policy already."""
+    def _is_new_outcome(self, seen: _Seen, outcome: ShadowOutcome) -> bool:
+        """Whether this generation of the policy has not had this outcome for the pod before."""
         policy = seen.shadow.policy
         key, now = (policy.uid, seen.pod.uid), (policy.generation, outcome)
         before = self._counted.pop(key, None)

@@ -1,7 +1,7 @@
-"""Waiting for whichever comes first, on the injected clock only.
+"""Waits for the first of several events, on the injected clock only.
 
-What it does not do: wall-clock timeouts. `asyncio.timeout` and friends run on the event loop's own clock and would
-tie tests to real time.
+What it does not do: wall-clock timeouts. `asyncio.timeout` and similar functions use the event loop's own clock and
+would tie tests to real time.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from berth.scheduler.ports import Clock
 
 T = TypeVar("T")
 
-_RUNNING: Final[set[asyncio.Task[Any]]] = set()  # the event loop itself holds no task that waits
+_RUNNING: Final[set[asyncio.Task[Any]]] = set()  # the event loop keeps weak references to tasks only
 
 
 async def wait_for_signal(signal: asyncio.Event, clock: Clock, seconds: float | None) -> None:
-    """Wait until the signal is set, or so many seconds have passed (None: no limit)."""
+    """Wait until the signal is set, or this many seconds have passed (None: no limit)."""
     if seconds is None:
         await signal.wait()
     else:
@@ -24,15 +24,16 @@ async def wait_for_signal(signal: asyncio.Event, clock: Clock, seconds: float | 
 
 
 async def wait_for_tasks(tasks: Collection[asyncio.Task[None]], clock: Clock, seconds: float) -> None:
-    """Wait until all tasks have ended, well or badly, or so many seconds have passed; none is cancelled."""
+    """Wait until all tasks have ended, or this many seconds have passed; no task is cancelled."""
     if tasks:
         await _first_of(_all_ended(tasks), clock.sleep(seconds))
 
 
 async def finish_within(work: Coroutine[Any, Any, T], clock: Clock, seconds: float) -> asyncio.Task[T] | None:
-    """The work as a task that has ended, well or badly; None when so many seconds have passed, and it is cancelled.
+    """Run the work as a task. Returns the task once it has ended, or None after this many seconds, when it is
+    cancelled.
 
-    Work that does not heed that is not waited for.
+    Work that ignores its cancellation is not waited for.
     """
     task, limit = asyncio.ensure_future(work), asyncio.ensure_future(clock.sleep(seconds))
     _RUNNING.add(task)
@@ -48,7 +49,7 @@ async def finish_within(work: Coroutine[Any, Any, T], clock: Clock, seconds: flo
 def _let_go(task: asyncio.Task[Any]) -> None:
     _RUNNING.discard(task)
     if not task.cancelled():
-        task.exception()  # looked at, so that nobody warns of it
+        task.exception()  # retrieved, so that asyncio does not warn about it
 
 
 async def _all_ended(tasks: Collection[asyncio.Task[None]]) -> None:

@@ -21,7 +21,7 @@ INTERNAL = ("origin", "own_name", "predicate_order")
 
 
 def configuration(options: object, policies: Iterable[Policy]) -> dict[str, Any]:
-    """Plain values only, nothing that anybody else still changes."""
+    """Plain values only, nothing that other code still changes."""
     return {
         "berth": {
             "version": __version__,

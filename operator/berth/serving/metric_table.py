@@ -87,9 +87,9 @@ def _cache_size(statistics: Mapping[str, Any]) -> Iterable[Sample]:
 
 
 def _drift(statistics: Mapping[str, Any]) -> Iterable[Sample]:
-    """Of every kind that is counted, from the start."""
-    found = section(statistics, "census", "drift")
-    for kind in dict.fromkeys((*section(statistics, "census", "whole"), *found)):
+    """Of every kind that is watched, from the start."""
+    found = section(statistics, "cache_sync", "drift")
+    for kind in dict.fromkeys((*section(statistics, "cache_sync", "synced"), *found)):
         counts = found.get(kind, {})
         yield from (((kind, what), counts.get(what, 0)) for what in DRIFT)
 
@@ -375,18 +375,18 @@ CACHE = (
         value("scheduler", "echo_missing"),
     ),
     row(
-        "berth_kind_whole",
+        "berth_kind_synced",
         "gauge",
-        "1 for each kind whose first list is whole.",
-        by_key("census", "whole"),
+        "1 for each kind whose cache is synced: everything on its first list has arrived.",
+        by_key("cache_sync", "synced"),
         kind=KIND,
     ),
     row(
         "berth_watch_age_seconds",
         "gauge",
         "For how long nothing has been heard of the kind: no object from its watch, and no list to compare it with. "
-        "A quiet kind comes up to --census-seconds and what a list takes; more than that, and it cannot be listed.",
-        by_key("census", "age_seconds"),
+        "A quiet kind comes up to --resync-seconds and what a list takes; more than that, and it cannot be listed.",
+        by_key("cache_sync", "age_seconds"),
         kind=KIND,
     ),
     row(

@@ -1,9 +1,9 @@
-"""From an assumed pod to a bound one.
+"""The binding cycle: from an assumed pod to a bound one.
 
-binding_cycle         pods that have a node and are not bound yet
-binding_plugins       Reserve, Permit, PreBind and PostBind of a policy's plugins
+binding_cycle         assumed pods until their bind starts: Reserve, Permit, PreBind, volumes
+binding_plugins       Reserve, Permit, PreBind, Bind and PostBind plugins of a policy, for one pod
 volumes               binds a pod's volumes before the pod
-binding               the binds themselves, each to its end
-bind_confirmations    what we bound must come back through the watch
-places                a limited number of binds at once
+binding               the binds themselves, in the background
+bind_confirmations    checks that the watch confirms every bind
+places                limits the number of concurrent binds
 """

@@ -1,12 +1,12 @@
-"""The echo of our own binds: what we wrote must come back through the watch.
+"""Bind confirmations: every bind that we send must be confirmed by the watch.
 
-An assumed pod never expires (#106361). One whose echo is 30 s late is read from the API, and what the API says is
-done: bound, then it is so; gone or unbound although the API server had acknowledged the bind, then its room is free
-and the pod is tried again, unless the watch says that it is gone.
-A pod whose bind is still under way belongs to its binding and is left alone, unless it turns out to be bound already.
+An assumed pod never expires (#106361). If its confirmation is 30 s late, the pod is read from the API server and the
+cache is corrected. If the pod is bound, the cache takes that over. If it is gone or unbound although the API server
+acknowledged the bind, it is forgotten and tried again, unless the watch reports its deletion. While a bind is still
+running, the pod is left to `BackgroundBinder`, unless the API server shows it as bound already.
 
-A late echo of an acknowledged bind is also the sign of a watch that died alone. Such pods count as missing until the
-watch speaks of them again: reading them from the API mends the cache, not the watch.
+A late confirmation of an acknowledged bind also indicates a watch that has stopped silently. Such pods count as missing
+until the watch reports them: reading a pod from the API server repairs the cache, not the watch.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ SWEEP_SECONDS = 5.0
 
 
 class BindConfirmations:
-    """Which binds the watch still owes us, and since when."""
+    """The binds that the watch has yet to confirm, and since when."""
 
     def __init__(self, cache: Cache, intake: EventIntake, cluster: Cluster, clock: Clock, faults: ErrorLog) -> None:
         self._cache = cache
@@ -35,23 +35,23 @@ class BindConfirmations:
         self._missing: set[str] = set()
 
     def expect(self, uid: str) -> None:
-        """A bind was sent, or has just been acknowledged: its echo should come from now on."""
+        """A bind was sent, or has just been acknowledged: wait for its confirmation from now on."""
         self._since.pop(uid, None)  # the oldest are the first
         self._since[uid] = self._clock.now()
 
     def heard(self, uid: str) -> None:
-        """The watch spoke of this pod."""
+        """The watch reported this pod."""
         self._missing.discard(uid)
 
     @property
     def missing(self) -> int:
-        """How many acknowledged binds the watch has been silent about for too long."""
+        """The number of acknowledged binds whose confirmation is late."""
         return len(self._missing)
 
     def is_missing(self, seconds: float) -> bool:
-        """Whether the watch has been silent about an acknowledged bind for so many seconds."""
+        """Whether an acknowledged bind has not been confirmed for this many seconds."""
         latest = self._clock.now() - seconds
-        for uid, since in self._since.items():  # few are that old: a sweep takes out those that were shown
+        for uid, since in self._since.items():  # few are that old: a sweep removes confirmed ones
             if since > latest:
                 return False
             held = self._cache.assumed().get(uid)
@@ -60,7 +60,7 @@ class BindConfirmations:
         return False
 
     async def run(self) -> None:
-        """Sweep for ever."""
+        """Sweep forever."""
         while True:
             await self._clock.sleep(SWEEP_SECONDS)
             try:
@@ -69,8 +69,8 @@ class BindConfirmations:
                 self._faults.note("sweeping", "assumed pods", error)
 
     async def sweep(self) -> None:
-        """Read every pod whose echo is late; those that cannot be read now are read at the next sweep."""
-        self._missing &= self._cache.known("Pod").keys()  # of one that is gone the watch may speak no more
+        """Read every pod whose confirmation is late; pods that cannot be read are read at the next sweep."""
+        self._missing &= self._cache.known("Pod").keys()  # the watch reports removed pods no more
         for uid in self._late():
             held = self._cache.assumed().get(uid)
             if held is None:
@@ -93,7 +93,7 @@ class BindConfirmations:
         except Exception as error:
             self._faults.note("reading", held.pod, error)
             return
-        if self._cache.assumed().get(uid) is held:  # else it was settled while we were reading
+        if self._cache.assumed().get(uid) is held:  # else it was confirmed or forgotten while it was read
             self._settle(uid, held, body)
 
     def _settle(self, uid: str, held: Assumption, body: Mapping[str, Any] | None) -> None:
@@ -108,5 +108,5 @@ class BindConfirmations:
 
 
 def node_of(body: Mapping[str, Any]) -> str:
-    """The node that a pod's body is bound to; empty when it is not."""
+    """The node name in the body of a pod; empty if it is not bound."""
     return str((body.get("spec") or {}).get("nodeName") or "")

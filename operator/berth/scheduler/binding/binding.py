@@ -1,37 +1,38 @@
-"""Binding in the background: many at once, and every one to its end.
+"""Binds in the background: many at once, each followed until its outcome is known.
 
     bind --- success -------------------------------------------------------------> acknowledged
-      |----- not sent: another replica leads -------> room freed, pod back through backoff; nobody is told
-      |----- refused: no such pod ------------------> room freed, pod back through backoff
-      |----- refused: anything but a conflict ------> room freed, pod back through backoff
-      +----- unknown, or a conflict --> read, until it can be read
+      |----- not sent: another replica leads -------> forgotten, pod to backoff; nothing is reported
+      |----- rejected: no such pod -----------------> forgotten, pod to backoff; nothing is reported
+      |----- rejected: anything but a conflict -----> forgotten, pod to backoff
+      +----- unknown, or a conflict --> read the pod, with retries
                    |-- bound to our node ------------------------------------------> acknowledged
-                   |-- bound to another node -------> room moved there
-                   |-- no such pod -----------------> room freed, pod back through backoff
-                   +-- unbound ---------------------> room freed, pod back through backoff
+                   |-- bound to another node -------> moved to that node in the cache
+                   |-- no such pod -----------------> forgotten, pod to backoff; nothing is reported
+                   +-- unbound ---------------------> forgotten, pod to backoff
 
-"No such pod" may come from a proxy or a server that is behind, so only the watch's word ends a pod: until then it is
-tried again, which costs a 404 each time. Nothing is reported of it.
+"No such pod" may come from a proxy or from a server that lags behind. So only the watch ends a pod: until then the pod
+is tried again, at the cost of a 404 each time.
 
-A conflict is read as well because the bind in the way may be our own: one that was given up and landed late (#96579).
+After a conflict the pod is read as well: the conflicting bind may be our own, one that timed out and succeeded late
+(#96579).
 
-Where an extender binds, it is asked instead of the API server; else plugins that bind are asked first. What one of
-them says when it does not succeed is no proof that nothing was bound, so the outcome is unknown.
+If the policy has an extender that binds, the extender is called instead of the API server. Otherwise Bind plugins are
+called first. An error of either does not prove that nothing was bound, so the outcome is unknown.
 
-The API server is asked for a limited number of binds at once (`bind_limit`), whichever way a pod has come, and each
-extender and each plugin that binds for another number. So an extender that hangs holds up nobody but the pods that it
-is to bind; should it decline, the pod needs one of the places at the API server as well. The caller has
-taken a place for it (`take_place`, `wait_place`); until then the pod is not being bound, and is with `Stages`.
+The number of concurrent binds is limited: `bind_limit` for the API server, and OTHERS_LIMIT for each extender and each
+set of Bind plugins. So an extender that hangs delays only the pods that it binds. If it declines, the pod also needs
+one of the places of the API server. The caller takes a place before the bind (`take_place`, `wait_place`); until then
+the pod belongs to `BindingCycle`.
 
-At its end, once, the plugins of the policy hear whether the pod is bound (`BindingPlugins.end`).
+At its end, once, the plugins of the policy learn whether the pod is bound (`BindingPlugins.end`).
 
-Meanwhile the watch may be faster: it may show the pod bound, bound elsewhere, or gone. All that a binding does at its
-end is therefore a step that does nothing when the pod is not assumed any more (see `pods`, invariant 4).
+The watch may be faster: it may show the pod bound, bound elsewhere, or gone before the bind returns. So every final
+step does nothing if the pod is no longer assumed (see `pod_states`, invariant 4).
 
-A pod that was taken for gone, because a list did not have it, and is shown again may be decided on a second time while
-its first bind is under way. The second one waits for the end of the first, and then reads what came of it.
+A pod that was removed because a list lacked it, and is then reported again, may be decided on a second time while its
+first bind is still running. The second bind waits for the end of the first, and then reads the pod.
 
-An exception of the port that is not in its contract says nothing about what was written: it is an unknown outcome.
+An exception of the port that is not in its contract says nothing about what was written: the outcome is unknown.
 """
 
 import asyncio
@@ -68,7 +69,7 @@ from berth.scheduler.queue.queue import QueuedPod
 from berth.scheduler.reporting import Reporter
 from berth.scheduler.waiting import wait_for_tasks
 
-OTHERS_LIMIT: Final = 64  # of binds that one extender, or one plugin, is asked for at once
+OTHERS_LIMIT: Final = 64  # concurrent binds of one extender, or of one set of Bind plugins
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 10.0
 POLICY_ANNOTATION = "berth.dev/policy"
@@ -77,12 +78,12 @@ GENERATION_ANNOTATION = "berth.dev/policy-generation"
 logger = logging.getLogger(__name__)
 
 Others = tuple[str, ...]
-"""The extender, or the plugins, that are asked to bind a pod."""
+"""The extender, or the Bind plugins, that are called to bind a pod; empty for the API server."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
-    """A pod that has been given a node: by which policy, which extender binds it, if not we, and what plugins do."""
+    """A pod with its chosen node: the policy, the extender that binds it if there is one, and the binding plugins."""
 
     item: QueuedPod
     pod: Pod
@@ -93,14 +94,14 @@ class Assignment:
 
     @property
     def others(self) -> Others:
-        """Who is asked to bind the pod before the API server is."""
+        """The extender or plugins that are called to bind the pod before the API server."""
         if self.bind is not None:
             return (self.bind.where,)
         return () if self.course is None else self.course.binders
 
 
 class BackgroundBinder:
-    """The binds that are under way; `drop` takes back what a forgotten pod is nominated to."""
+    """The running binds; `drop` withdraws the nomination of a forgotten pod."""
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class BackgroundBinder:
         self._others: dict[Others, Places] = {}
         self._tasks: dict[asyncio.Task[None], str] = {}
         self._latest: dict[str, asyncio.Task[None]] = {}  # by UID
-        self._declined: set[asyncio.Task[Any]] = set()  # those that hold one of our places beside another's
+        self._declined: set[asyncio.Task[Any]] = set()  # binds that also hold a place of the API server
         self.waiting = 0  # for a place
         self.drop: Callable[[Pod], None] = lambda pod: None
         self.outcomes: Counter[str] = Counter()
@@ -140,21 +141,21 @@ class BackgroundBinder:
     # --- places ------------------------------------------------------------------------------------------------------
 
     async def wait_slot(self) -> None:
-        """Wait until the API server may be asked for another bind; those who waited before have their turn first."""
+        """Wait until another bind may be sent to the API server; earlier callers come first."""
         if self._ours.is_full:
             await self._ours.wait()
             self._ours.give_back()
 
     def take_place(self, assignment: Assignment) -> bool:
-        """Take the place that the bind needs, if one is free; it is for `start`, or to be given back."""
+        """Take the place that the bind needs, if one is free; either call `start` then, or give it back."""
         return self._places(assignment).take()
 
     async def wait_place(self, assignment: Assignment) -> None:
-        """The same, in turn."""
+        """Take the place that the bind needs; waits in order until one is free."""
         await self._wait(self._places(assignment))
 
     def give_place_back(self, assignment: Assignment) -> None:
-        """Nothing is bound."""
+        """Give the place of a bind back."""
         places = self._places(assignment)
         places.give_back()
         if places is not self._ours and places.is_idle:
@@ -174,7 +175,7 @@ class BackgroundBinder:
     # --- binds -------------------------------------------------------------------------------------------------------
 
     def start(self, assignment: Assignment) -> None:
-        """Bind an assumed pod, for which a place was taken; returns at once."""
+        """Bind an assumed pod for which a place was taken; returns at once."""
         pod = assignment.pod
         self._echoes.expect(pod.uid)
         task = asyncio.get_running_loop().create_task(self._bind(assignment, self._latest.get(pod.uid)))
@@ -183,7 +184,7 @@ class BackgroundBinder:
         task.add_done_callback(partial(self._ended, assignment))
 
     async def drain(self, seconds: float) -> None:
-        """Let the running binds end; those that have not after so many seconds are cancelled and named in the log."""
+        """Wait for the running binds; those that run longer than this are cancelled and logged."""
         await wait_for_tasks(list(self._tasks), self._clock, seconds)
         left = dict(self._tasks)
         for task, what in left.items():
@@ -238,7 +239,7 @@ class BackgroundBinder:
         except BindRefused as refusal:
             if assignment.bind is None:
                 raise
-            # The extender has failed, which is no proof that it has not bound the pod.
+            # The extender has failed; that does not prove that it has not bound the pod.
             raise OutcomeUnknown(refusal.message) from refusal
 
     async def _take_our_place(self) -> None:
@@ -316,7 +317,7 @@ class BackgroundBinder:
         self._intake.give_back(pod.uid, item.attempts, item.queued)
 
     def _report(self, pod: Pod, note: str, *, pod_moved_on: bool) -> None:
-        """The bind has failed: the pod says so, and is nominated to the node no longer."""
+        """Report the failed bind, and withdraw the nomination of the pod."""
         self._reporter.not_bound(pod, note, pod_moved_on=pod_moved_on)
         again = self._intake.wanted(pod.uid)
         if again is not None:

@@ -1,15 +1,15 @@
-"""What the plugins of a policy do about one pod that has been given a node: each stage asks them in order, with care.
+"""Binding plugins of a policy for one pod: Reserve, Permit, PreBind, Bind and PostBind.
 
-    reserve, permit            at once, in the step of the decision; a plugin that refuses makes the pod unschedulable
-    wait                       until every plugin that said so has allowed it, one has rejected it, or its time is up
-    pre_bind                   one plugin after the other; a plugin that refuses has the pod tried again later
-    bind                       the first plugin that does it; none of them: whoever binds otherwise
-    end                        once: every plugin hears that the pod is bound, or, in reverse order, that it is not
+    reserve, permit            synchronous, in the scheduling cycle; a plugin that rejects makes the pod unschedulable
+    wait                       until every plugin that returned Wait has allowed the pod, one rejects it, or time is up
+    pre_bind                   one plugin after the other; a plugin that refuses sends the pod to backoff
+    bind                       the first plugin that binds; if none does, the API server is called
+    end                        once: PostBind of every plugin, or Unreserve in reverse order
 
-A plugin that raises, answers with what is no answer or does not come back in time costs the pod this node, is counted
-with its policy, and harms nobody else. What it raises at the end, where nothing hangs on it any more, is counted only.
+If a plugin raises, returns an invalid answer or exceeds its time, the pod loses this node. The error is counted for the
+policy; no other pod is affected. What a plugin raises in `end` is only counted: nothing depends on it any more.
 
-What it does not do: hold room, queue pods, report (`Stages`).
+What it does not do: assume pods, queue them, or report (`BindingCycle`).
 """
 
 import asyncio
@@ -30,10 +30,10 @@ TITLES: Final = {"reserve": "Reserve", "permit": "Permit", "pre_bind": "PreBind"
 
 
 class Stopped(Exception):
-    """The pod does not get the node; the message is for people.
+    """The pod does not get the node; the message is for users.
 
-    With a `rejecter` it is unschedulable until something changes this plugin's mind; without, it is tried again after
-    its backoff. `error`: something failed, rather than that somebody decided so.
+    With a `rejecter` the pod is unschedulable until an event that this plugin listens to; without one it is tried again
+    after its backoff. `error`: something failed; False: a plugin decided so.
     """
 
     def __init__(self, message: str, *, rejecter: BindingPlugin | None = None, error: bool = False) -> None:
@@ -43,7 +43,7 @@ class Stopped(Exception):
 
 
 class BindingPlugins:
-    """One pod's way from the decision to the node."""
+    """Runs the binding plugins for one pod and its chosen node."""
 
     def __init__(
         self, pod: Pod, node_name: str, active: ActivePolicy, *, clock: Clock, usage: Usage, faults: ErrorLog
@@ -55,7 +55,7 @@ class BindingPlugins:
         self._usage = usage
         self._faults = faults
         self._plugins: tuple[BindingPlugin, ...] = ()
-        self._deadlines: dict[str, tuple[float, float]] = {}  # of those who have not allowed it: when, and how long
+        self._deadlines: dict[str, tuple[float, float]] = {}  # of plugins that have to allow it: end and duration
         self._rejection: Stopped | None = None
         self._signal = asyncio.Event()
         self._is_over = False
@@ -63,32 +63,32 @@ class BindingPlugins:
     # --- reserve and permit ------------------------------------------------------------------------------------------
 
     def reserve(self) -> None:
-        """Ask those plugins that the pod concerns, from now on; raises Stopped."""
+        """Select the plugins that the pod concerns and run Reserve; raises Stopped."""
         self._plugins = tuple(plugin for plugin in self._active.stages if self._concerns(plugin))
         for plugin in self._plugins:
             refusal = self._ask(plugin, "reserve")
             if refusal is not None:
-                raise Stopped(_nowhere(self._text(plugin, "reserve", refusal)), rejecter=plugin)
+                raise Stopped(_no_node_message(self._text(plugin, "reserve", refusal)), rejecter=plugin)
 
     def permit(self) -> None:
-        """Raises Stopped; afterwards the pod waits, or need not."""
+        """Run Permit; raises Stopped. Afterwards `is_waiting` says whether the pod has to wait."""
         deadlines: dict[str, tuple[float, float]] = {}
         for plugin in self._plugins:
             answer = self._ask(plugin, "permit")
             if not isinstance(answer, Permit):
                 raise self._failed(plugin, "permit", f"permit() gave {show(answer)}, not a Permit")
             if answer.verdict == "reject":
-                raise Stopped(_nowhere(answer.reason), rejecter=plugin)
+                raise Stopped(_no_node_message(answer.reason), rejecter=plugin)
             if answer.verdict == "wait":
                 seconds = min(answer.seconds, LONGEST_WAIT_SECONDS)
                 deadlines[plugin.name] = self._clock.now() + seconds, seconds
         self._deadlines = deadlines
 
-    # --- waiting to be allowed ---------------------------------------------------------------------------------------
+    # --- waiting on Permit -------------------------------------------------------------------------------------------
 
     @property
     def is_waiting(self) -> bool:
-        """Whether somebody has still to allow it."""
+        """Whether a plugin has yet to allow the pod."""
         return bool(self._deadlines) and self._rejection is None
 
     def seen(self) -> WaitingPod:
@@ -103,12 +103,12 @@ class BindingPlugins:
     def reject(self, plugin: BindingPlugin, reason: str) -> bool:
         if not self.is_waiting:
             return False
-        self._rejection = Stopped(_nowhere(reason), rejecter=plugin)
+        self._rejection = Stopped(_no_node_message(reason), rejecter=plugin)
         self._signal.set()
         return True
 
     async def wait(self) -> None:
-        """Until it may go on; raises Stopped."""
+        """Wait until all plugins have allowed the pod; raises Stopped."""
         while self.is_waiting:
             name, (deadline, seconds) = min(self._deadlines.items(), key=lambda entry: entry[1])
             left_seconds = deadline - self._clock.now()
@@ -125,16 +125,16 @@ class BindingPlugins:
 
     @property
     def prepares(self) -> bool:
-        """Whether a plugin has something to do before the pod is bound."""
+        """Whether a plugin implements PreBind."""
         return any(takes_part(type(plugin), "pre_bind") for plugin in self._plugins)
 
     @property
     def binders(self) -> tuple[str, ...]:
-        """The plugins that may bind the pod."""
+        """The names of the plugins that implement Bind."""
         return tuple(plugin.name for plugin in self._plugins if takes_part(type(plugin), "bind"))
 
     async def pre_bind(self) -> None:
-        """Raises Stopped."""
+        """Run PreBind; raises Stopped."""
         for plugin in self._plugins:
             if takes_part(type(plugin), "pre_bind"):
                 refusal = await self._await(plugin, "pre_bind")
@@ -142,7 +142,7 @@ class BindingPlugins:
                     raise Stopped(self._text(plugin, "pre_bind", refusal))
 
     async def bind(self) -> bool:
-        """Whether a plugin has bound the pod; raises OutcomeUnknown where one has failed."""
+        """Whether a plugin has bound the pod; raises OutcomeUnknown if a plugin failed."""
         try:
             for plugin in self._plugins:
                 if takes_part(type(plugin), "bind"):
@@ -156,7 +156,7 @@ class BindingPlugins:
         return False
 
     def end(self, *, bound: bool) -> None:
-        """The pod is bound, or does not get the node."""
+        """Run PostBind, or Unreserve if the pod does not get the node."""
         self._is_over = True
         stage = "post_bind" if bound else "unreserve"
         for plugin in self._plugins if bound else reversed(self._plugins):
@@ -164,17 +164,17 @@ class BindingPlugins:
                 getattr(plugin, stage)(self.pod, self.node_name)
             except KeyboardInterrupt:
                 raise
-            except BaseException as error:  # of whatever kind: somebody else wrote it
+            except BaseException as error:  # of any kind: the plugin is foreign code
                 self._note(plugin, f"{stage}() raised {in_words(error)}", error)
 
-    # --- asking ------------------------------------------------------------------------------------------------------
+    # --- calls of plugins --------------------------------------------------------------------------------------------
 
     def _concerns(self, plugin: BindingPlugin) -> bool:
         try:
             return plugin.concerns(self.pod)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # of whatever kind: somebody else wrote it
+        except BaseException as error:  # of any kind: the plugin is foreign code
             raise self._failed(plugin, "reserve", f"concerns() raised {in_words(error)}", error) from error
 
     def _ask(self, plugin: BindingPlugin, stage: str) -> object:
@@ -182,7 +182,7 @@ class BindingPlugins:
             answer: object = getattr(plugin, stage)(self.pod, self.node_name)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # of whatever kind: somebody else wrote it
+        except BaseException as error:  # of any kind: the plugin is foreign code
             raise self._failed(plugin, stage, f"{stage}() raised {in_words(error)}", error) from error
         return answer
 
@@ -210,7 +210,7 @@ class BindingPlugins:
 
     def _failed(self, plugin: BindingPlugin, stage: str, problem: str, error: BaseException | None = None) -> Stopped:
         stopped = Stopped(f'running {TITLES[stage]} plugin "{plugin.name}": {problem}', error=True)
-        if not self._is_over:  # else it was cut off, and may say what it likes
+        if not self._is_over:  # else the plugin was cancelled, and its errors do not matter
             self._note(plugin, problem, error or stopped)
         return stopped
 
@@ -220,13 +220,13 @@ class BindingPlugins:
         self._faults.note("asking", f"plugin {plugin.name} about Pod {self.pod.key}", error, **fields)
 
 
-def _nowhere(reason: str) -> str:
-    """kube-scheduler's words, for which the chosen node is all there is."""
+def _no_node_message(reason: str) -> str:
+    """kube-scheduler's message, which counts the chosen node only."""
     return f"0/1 nodes are available: 1 {reason}."
 
 
 def _duration(seconds: float) -> str:
-    """As Go prints it."""
+    """The duration as Go prints it."""
     if seconds < 1:
         return f"{seconds * 1000:g}ms"
     minutes, rest = divmod(seconds, 60)

@@ -1,9 +1,9 @@
-"""A limited number of places, given out in the order in which they were asked for.
+"""A limited number of places, given out in the order of the requests.
 
-A place that becomes free goes to the first who waits, so nobody who comes later overtakes. Who is cancelled while it
-waits takes no place, also where it was given one in the same moment.
+A free place goes to the first waiter, so that later callers do not overtake it. A waiter that is cancelled takes no
+place, even if it was given one in the same step.
 
-What it does not do: know who has which place. The caller that took one gives it back, once.
+What it does not do: track which caller has which place. The caller that took a place gives it back, once.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections import deque
 
 
 class Places:
-    """So many things may go on at once."""
+    """A fair semaphore."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -20,7 +20,7 @@ class Places:
 
     @property
     def is_full(self) -> bool:
-        """Whether a caller has to wait now."""
+        """Whether a caller would have to wait now."""
         return self._taken >= self._limit
 
     @property
@@ -35,7 +35,7 @@ class Places:
         return True
 
     async def wait(self) -> None:
-        """Take a place, in turn."""
+        """Take a place; waits in order until one is free."""
         if self.take():
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -45,12 +45,12 @@ class Places:
         except asyncio.CancelledError:
             if turn in self._waiting:
                 self._waiting.remove(turn)
-            elif not turn.cancelled():  # it was our turn, and nobody is left to make use of it
+            elif not turn.cancelled():  # it was given a place that it will not use
                 self.give_back()
             raise
 
     def give_back(self) -> None:
-        """A place is free: for the first who waits."""
+        """Give a place back: it goes to the first waiter."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():

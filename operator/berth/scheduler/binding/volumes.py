@@ -1,20 +1,21 @@
-"""Binding a pod's volumes before the pod: keep the volumes it chose, have the others made, wait until all are bound.
+"""Volume binding before the pod is bound: bind chosen volumes, have others provisioned, wait until all are bound.
 
-    reserved --> written: volumes name their claims, claims their node --> waiting --- all bound --------> released
-        |           |                                                         |--- broken, or too late: NotBound
-        |           +--- refused, or nobody knows: NotBound
+    reserved --> written: claimRef of volumes, selected node of claims --> waiting --- all bound --------> released
+        |           |                                                         |--- failed, or timed out: NotBound
+        |           +--- rejected, or outcome unknown: NotBound
         +---------------------------- the pod does not get the node: released
 
-A reservation is made in the same step as the decision, so that no later decision gives the same volume away
-(`VolumeShelf`). It ends with the wait: by then the cluster itself says what was reserved. Nothing that was written is
-taken back, as in kube-scheduler: the next attempt finds the volume kept and the node selected, unless a provisioner
-that failed has removed the selection.
+Volumes are reserved in the same step as the decision, so that no later decision uses the same volume
+(`VolumeReservations`). The reservation ends with the wait: by then the API objects show what was reserved. As in
+kube-scheduler, nothing that was written is undone: the next attempt finds the claimRef and the selected node, unless a
+provisioner that failed has removed the latter.
 
-What somebody else has taken since the decision is left to them: a volume that is kept for another claim, a claim that
-has another volume or another node. The attempt has failed then.
+If another client has used a volume or claim since the decision, it keeps it: a volume with another claimRef, a claim
+with another volume or another selected node. The attempt has failed then.
 
-What is waited for comes through the watch; a report on the node, or on one of the claims and volumes has a wait look
-again. When this is done in the course of an assignment, and what becomes of the pod, is `Stages`' to say.
+The state of volumes and claims comes through the watch: an event of the node, or of one of the claims and volumes,
+makes a wait check again. When volumes are bound within the binding cycle, and what happens to the pod, is decided by
+`BindingCycle`.
 """
 
 import asyncio
@@ -37,16 +38,16 @@ RELEASED: Final = frozenset({Event.VOLUME, Event.CLAIM})
 
 
 class NotBound(Exception):
-    """The volumes are not bound, and waiting longer does not help; the message is for people."""
+    """The volumes are not bound, and waiting longer does not help; the message is for users."""
 
 
 Subject = tuple[str, str]
-"""Kind and key of an object that the watch may speak of."""
+"""Kind and key of an object that a wait depends on."""
 
 
 @dataclass(slots=True, eq=False)
 class _Wait:
-    """A pod whose volumes are being bound; `written` are the versions of objects on which we have written."""
+    """A pod whose volumes are being bound; `written` holds the object versions that our writes replaced."""
 
     uid: str
     plan: VolumePlan
@@ -55,7 +56,7 @@ class _Wait:
     written: set[str] = field(default_factory=set)
 
     def subjects(self) -> Iterator[Subject]:
-        """What it waits for, and what may end it."""
+        """The objects whose events may end the wait."""
         yield "Node", self.plan.node
         for claim in (*(claim for claim, _ in self.plan.bindings), *self.plan.provisions):
             yield "PersistentVolumeClaim", f"{claim.namespace}/{claim.name}"
@@ -64,7 +65,7 @@ class _Wait:
 
 
 class VolumeBinder:
-    """The pods that have a node and not yet their volumes, by UID."""
+    """The assumed pods whose volumes are not bound yet, by UID."""
 
     def __init__(self, *, cache: Cache, queue: Queue, cluster: Cluster, clock: Clock) -> None:
         self._state = cache.state
@@ -82,7 +83,7 @@ class VolumeBinder:
         return uid in self._waits
 
     def reserve(self, pod: Pod, plan: VolumePlan, seconds: float) -> None:
-        """Nobody else gets the volumes of an assumed pod until they are released; it may wait so long for them."""
+        """Reserve the volumes of an assumed pod until `release`; it may wait this many seconds for them."""
         wait = _Wait(pod.uid, plan, seconds)
         self._state.volumes.shelf.reserve(wait.uid, plan)
         self._waits[wait.uid] = wait
@@ -90,7 +91,7 @@ class VolumeBinder:
             self._interested.setdefault(subject, {})[wait.uid] = wait
 
     async def bind(self, uid: str) -> None:
-        """Return when all that is reserved for the pod is bound, and release it then; raises NotBound."""
+        """Bind all that is reserved for the pod, then release it; raises NotBound."""
         wait = self._waits.get(uid)
         if wait is None:
             return
@@ -102,9 +103,11 @@ class VolumeBinder:
         self.release(uid, "bound")
 
     def release(self, uid: str, outcome: str, *, seen: bool = True) -> None:
-        """The pod needs what is reserved for it no longer: it has it, or does not get the node. The first word counts.
+        """End the reservation of the pod: its volumes are bound, or it does not get the node. Only the first call
+        counts.
 
-        It is news for others, unless nobody has `seen` the reservation.
+        Volumes that were not bound may help other pods, so an event is sent; not if no other decision has `seen` the
+        reservation.
         """
         wait = self._waits.pop(uid, None)
         if wait is None:
@@ -119,7 +122,7 @@ class VolumeBinder:
             self._queue.wake(RELEASED)
 
     def heard(self, kind: str, body: Mapping[str, Any]) -> None:
-        """The watch spoke of an object: whoever may wait for that looks again."""
+        """The watch reported an object: the waits for it check again."""
         for subject in _subjects(kind, body) if self._waits else ():
             for wait in self._interested.get(subject, {}).values():
                 wait.signal.set()
@@ -158,7 +161,7 @@ class VolumeBinder:
             await wait_for_signal(wait.signal, self._clock, left_seconds)
 
     def _missing(self, wait: _Wait) -> str | None:
-        """What is still to come, None when everything is bound; raises NotBound."""
+        """What is not bound yet, None if everything is bound; raises NotBound."""
         node = self._state.table.node(wait.plan.node)
         if node is None:
             raise NotBound(f'binding volumes: node "{wait.plan.node}" not found')
@@ -206,7 +209,7 @@ class VolumeBinder:
 
 
 def _check_still_ours(claim: Claim, volume: Volume) -> None:
-    """Neither of the two has been taken by a third."""
+    """Raises NotBound if the volume or the claim is bound to a third object."""
     kept_for = volume.claim_ref or ClaimReference(claim.namespace, claim.name, claim.uid)
     same_name = (kept_for.namespace, kept_for.name) == (claim.namespace, claim.name)
     if not same_name or kept_for.uid not in ("", claim.uid):
@@ -216,7 +219,7 @@ def _check_still_ours(claim: Claim, volume: Volume) -> None:
 
 
 def _subjects(kind: str, body: Mapping[str, Any]) -> Iterator[Subject]:
-    """The object that a report is about; with a volume, the claim that it is kept for."""
+    """The object that an event is about; for a volume also the claim in its claimRef."""
     yield kind, _key(body["metadata"])
     reference = (body.get("spec") or {}).get("claimRef") if kind == "PersistentVolume" else None
     if reference:
@@ -232,7 +235,7 @@ def _version(record: Claim | Volume) -> str:
 
 
 def volume_plan(pod: Pod, node_name: str, filters: Sequence[Plugin], cache: Cache) -> tuple[VolumePlan, float] | None:
-    """How the pod gets its volumes on the node, and how long it waits for them; None where there is nothing to do."""
+    """How the pod gets its volumes on the node, and the timeout; None if there is nothing to bind."""
     for plugin in filters if pod.volumes else ():
         if isinstance(plugin, VolumeBinding):
             plan = plugin.plan(pod, cache.state, node_name)

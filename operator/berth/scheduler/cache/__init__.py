@@ -1,9 +1,9 @@
-"""The cluster as the watches tell it, plus what was decided and the watches have not shown yet.
+"""The cluster as the watches report it, plus decisions that the watches have not confirmed yet.
 
-cache          Cache: objects in, changes out
-versions       which object is which, and which report about it is newer
-templates      pods of one template are read once
-pod_states     pending, assumed, bound; the room that each pod takes
-nominations    our own nominations, until the cluster shows them
-changes        what the difference between two versions of an object means to pods that wait
+cache          Cache: takes objects, returns changes
+versions       identifies objects by UID, and compares their resourceVersions
+templates      parses the pods of one template once
+pod_states     pending, assumed, bound; the room that each pod takes on its node
+nominations    our own nominations until the watch shows them
+changes        which events the difference between two versions of an object causes
 """

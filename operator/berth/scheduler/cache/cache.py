@@ -1,21 +1,21 @@
-"""The cluster as the watches tell it, plus what this process has decided and the watches have not shown yet.
+"""Cache: the cluster as the watches report it, plus decisions that the watches have not confirmed yet.
 
-Every report goes the same way: identify it by UID, drop it if it is old news (`versions`), parse it, put the record
-into the `State` that decisions read, and return what the change means to waiting pods. Pods have a state
-machine of their own (`pods`, drawn there): unknown -> assumed -> confirmed -> gone, by UID.
+Every event takes the same path: identify the object by UID, drop the event if it is outdated (`versions`), parse the
+object, put the record into the `State` that decisions read, and return the changes for waiting pods. Pods have a state
+machine of their own, by UID (`pod_states`, drawn there): unknown -> pending -> assumed -> bound -> gone.
 
 Invariants:
 
-1. The State is a function of the newest report of every known UID and of the open assumptions: the order in which
-   reports of different objects arrive does not matter, so nodes may come after their pods and go before them (#95124,
-   #93938).
-2. A report that makes no sense leaves its object out of decisions and is kept in `invalid` until a report that does, or
-   its removal. A node is taken out of the table. A bound pod takes room all the same, because the kubelet runs it: as
-   much as can be read of it, and no less than it had; one that waits is kept in `unreadable`.
-3. A change is returned where it may help a waiting pod, and for nothing else; a repeated report gives none.
-4. A removal that was reported is final for its UID, and only for its UID: a late report cannot resurrect it, a namesake
-   is not touched. One that was concluded from a list is not: whatever shows the object again is believed.
-5. After `start_over` the first report of an object replaces what was known of it: a bound pod may be unbound again.
+1. The State is a function of the newest event of every known UID and of the assumed pods. The order of events of
+   different objects does not matter: nodes may come after their pods and go before them (#95124, #93938).
+2. An invalid object is left out of decisions and kept in `invalid` until a valid version, or its removal. A node is
+   removed from the table. A bound pod takes room all the same, because the kubelet runs it: as much as can be read of
+   it, and no less than before. A pending pod is kept in `unreadable`.
+3. A change is returned if it may help a waiting pod, and for nothing else; a repeated event returns none.
+4. A reported removal is final for its UID, and only for its UID: a late event cannot resurrect it, and another object
+   of the same name is not affected. A removal that was concluded from a list is not final: a later event restores the
+   object.
+5. After `start_over` the first event of an object replaces what was known of it: a bound pod may be unbound again.
 
 It has no clock and does no I/O, and only one event loop may write it.
 """
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A pod that waits for a node and makes no sense: what can be read of it, and what is wrong."""
+    """An invalid pending pod: the part of it that can be read, and what is invalid."""
 
     pod: Pod
     problem: InvalidObject
@@ -57,22 +57,22 @@ class Cache:
         self._node_reader = NodeReader()
         self._invalid: dict[tuple[str, str], InvalidObject] = {}
         self._unreadable: dict[str, Unreadable] = {}
-        self._old_news = 0
-        self._left_out = 0  # resources of nodes
+        self._outdated_events = 0
+        self._left_out = 0  # resources of nodes that are not counted
         self.unreadable: Mapping[str, Unreadable] = MappingProxyType(self._unreadable)
         self.invalid: Mapping[tuple[str, str], InvalidObject] = MappingProxyType(self._invalid)
 
     @property
     def pending(self) -> Mapping[str, Pod]:
-        """UID to pod, of every pod that has no room and wants some, whoever's schedulerName it carries; a live view."""
+        """UID to pod, of every pod that is neither assumed, bound nor finished, of any scheduler name; a live view."""
         return self._pods.pending
 
     def assumed(self) -> Mapping[str, Assumption]:
-        """UID to what is held for pods whose binding the cluster has not shown yet; a live view."""
+        """UID to assumption, of pods whose bind the watch has not confirmed yet; a live view."""
         return self._pods.assumed
 
     def known(self, kind: str) -> KnownKeys:
-        """UID to key of every object seen and not removed, also of those left out as invalid; a live view."""
+        """UID to key of every object that was seen and not removed, including invalid ones; a live view."""
         return self._registers[kind].known
 
     def behind(self, kind: str, versions: Mapping[str, int]) -> list[str]:
@@ -80,11 +80,11 @@ class Cache:
         return self._registers[kind].behind(versions)
 
     def newest(self, kind: str) -> int:
-        """The greatest version that was ever reported of the kind."""
+        """The greatest resourceVersion that was ever reported of the kind."""
         return self._registers[kind].newest
 
     def contradicted(self, kind: str, versions: Mapping[str, int], version: int) -> list[str]:
-        """Those of these UIDs that a list of this version has in an older one than was reported up to then."""
+        """Those of these UIDs whose version in a list of this version is older than one reported before it."""
         return self._registers[kind].contradicted(versions, version)
 
     def unsure(self, kind: str) -> Set[str]:
@@ -92,32 +92,32 @@ class Cache:
         return self._registers[kind].unsure
 
     def start_over(self) -> None:
-        """The store has gone back in time. What is known stays until each object is reported again, or removed."""
+        """The store was restored from a backup: what is known stays until each object is reported again, or removed."""
         for register in self._registers.values():
             register.start_over()
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
-        """None at all where the namespace is not known."""
+        """The labels of the namespace; empty if it is not known."""
         return self.state.namespace_labels(name) or {}
 
     def uid_of(self, kind: str, body: Mapping[str, Any]) -> str:
-        """The UID that the body is about."""
+        """The UID of the object in the body."""
         return self._registers[kind].identify(body).uid
 
     def key_of(self, kind: str, body: Mapping[str, Any]) -> str:
-        """The name of the object, with its namespace where it is in one."""
+        """The key of the object in the body: "namespace/name", or "name"."""
         return self._registers[kind].identify(body).key
 
     def holder(self, kind: str, body: Mapping[str, Any]) -> str | None:
-        """The UID that has the body's name at the moment, which may be another than the body's."""
+        """The UID that currently has the body's name, which may differ from the body's UID."""
         return self._registers[kind].holder(body)
 
     def observe(self, kind: str, body: Mapping[str, Any]) -> Changes:
-        """The cluster has (or had, if this is old news) the object in this version."""
+        """Apply an added or modified object; an outdated version changes nothing."""
         register = self._registers[kind]
         identity = register.identify(body)
         if not register.is_news(identity):
-            self._old_news += 1
+            self._outdated_events += 1
             return UNCHANGED
         unsure = identity.uid in register.unsure
         replaced = register.record(identity)
@@ -141,9 +141,9 @@ class Cache:
         return self._node_reader.read(body) if kind == "Node" else parse(kind, body)
 
     def remove(self, kind: str, body: Mapping[str, Any], *, told: bool = True) -> Changes:
-        """The object of this UID is gone. With a resourceVersion, so is everything up to that version of it.
+        """Remove the object of this UID. With a resourceVersion, every event up to that version is outdated.
 
-        `told`: the cluster said so, rather than that a list lacks the object.
+        `told`: the watch reported it, False: a list does not contain the object.
         """
         register = self._registers[kind]
         identity = register.identify(body)
@@ -151,31 +151,31 @@ class Cache:
         return self._drop(kind, identity.uid, key) if register.remove(identity, told=told) else UNCHANGED
 
     def assume(self, pod: Pod, node_name: str) -> Changes:
-        """Hold room for a pod that is about to be bound; ValueError when it has room already."""
+        """Assume a pod on a node, before it is bound; ValueError if it is assumed or bound already."""
         return self._pods.assume(pod, node_name)
 
     def nominate(self, uid: str, node_name: str) -> int | None:
-        """A pending or assumed pod is nominated to this node, or to none (""), as we decide; None for any other pod.
+        """Nominate a pending or assumed pod to this node, or to none (""); None for any other pod.
 
-        The number is to be given to `nomination_written` with the version of the pod that the API server has it in.
+        The returned number is passed to `nomination_written` together with the written version of the pod.
         """
         return self._pods.nominate(uid, node_name)
 
     def nomination_written(self, uid: str, number: int, version: str) -> None:
-        """From this version on the cluster knows of the decision, and its reports count again."""
+        """From this version on events of the pod include our nomination, and count again."""
         self._pods.nomination_written(uid, number, version)
 
     def take_back_nominations(self) -> None:
-        """Others decide from now on: pods wait for the nodes that the cluster says, whatever we had in mind."""
+        """Another replica leads: nominations are what the API says."""
         self._pods.take_back_nominations()
 
     def confirm(self, uid: str) -> None:
-        """The API server has answered the bind with success; the echo is still to come."""
+        """The API server has acknowledged the bind; the watch has yet to confirm it."""
         self._registers["Pod"].outdate(uid)
         self._pods.confirm(uid)
 
     def forget(self, uid: str) -> Changes:
-        """The bind has not happened: the room is free, the pod pending again. Nothing, if the pod is not assumed."""
+        """The bind did not happen: the room is free, the pod pending again. Does nothing if the pod is not assumed."""
         return self._pods.forget(uid)
 
     def statistics(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class Cache:
             "invalid": dict(Counter(kind for kind, _ in self._invalid)),
             "pods": self._pods.statistics(),
             "nodes": len(self.state.table),
-            "old_news": self._old_news,
+            "old_news": self._outdated_events,
             "templates": len(self._pod_reader),
         }
 
@@ -209,7 +209,7 @@ class Cache:
         return changes
 
     def _note_left_out(self, name: str) -> None:
-        """Said once, until all resources are counted again: every node may have some of those that are not."""
+        """Log resources that are not counted: once, until all are counted again, since every node may have some."""
         left_out = self.state.table.resources_left_out
         if left_out and not self._left_out:
             logger.warning(
@@ -221,16 +221,16 @@ class Cache:
         self._left_out = left_out
 
     def _note_invalid(self, kind: str, key: str, problem: InvalidObject) -> None:
-        if str(self._invalid.get((kind, key))) != str(problem):  # a relist repeats it, the log need not
-            # What a pod's field says is for those who may read the pod, not for those who may read the log.
+        if str(self._invalid.get((kind, key))) != str(problem):  # a relist would log it again
+            # The value of a pod's field must not be logged: not everyone who reads the log may read the pod.
             where = problem.field or "its body"
-            words = f"Pod {key}: {where} makes no sense" if kind == "Pod" else str(problem)
+            words = f"Pod {key}: {where} is invalid" if kind == "Pod" else str(problem)
             fields = {"kind": kind, **({"pod": key} if kind == "Pod" else {})}
-            logger.warning("%s; left out of decisions until it is mended", words, extra=fields)
+            logger.warning("%s; left out of decisions until it is fixed", words, extra=fields)
         self._invalid[kind, key] = problem
 
     def _leave_out_pod(self, uid: str, body: Mapping[str, Any], problem: InvalidObject) -> Changes:
-        """Without a UID or a name nothing can be said of a pod, nor to it: what is known of it stays."""
+        """Without a UID or a name a pod can be neither changed nor reported: what is known of it stays."""
         self._unreadable.pop(uid, None)
         pod = salvage_pod(body)
         if pod is None:

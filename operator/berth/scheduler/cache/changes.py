@@ -1,7 +1,7 @@
-"""What the difference between two records of one object means to pods that wait.
+"""Changes: which events the difference between two versions of an object causes for waiting pods.
 
-A difference that can help nobody gives no event: less allocatable, a heartbeat, a status update. The State still gets
-the new record where decisions read it.
+A difference that can help no pod causes no event: less allocatable, a heartbeat, a status update. The State still gets
+the new record if decisions read it.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ EVENT_OF_KIND: Final[Mapping[str, Event]] = {
 
 
 def node_change(old: Node | None, new: Node | None) -> Changes:
-    """What may have changed for a waiting pod with a node: that came, went, or has a new version."""
+    """The change caused by a node that was added, removed or modified."""
     node = new or old
     if node is None:
         return UNCHANGED
@@ -45,7 +45,7 @@ def node_change(old: Node | None, new: Node | None) -> Changes:
 
 
 def object_change(kind: str, old: Record | None, new: Record | None) -> Changes:
-    """The same with an object that is neither pod nor node."""
+    """The change caused by an object that is neither pod nor node."""
     node = getattr(new or old, "name", "") if kind == "CSINode" else ""
     return (Change(frozenset({EVENT_OF_KIND[kind]}), old, new, node),)
 
@@ -56,12 +56,12 @@ def pod_came(pod: Pod, node_name: str) -> Changes:
 
 
 def pod_left(pod: Pod, node_name: str) -> Changes:
-    """A pod gives its room on a node back, or the node up that it was to get."""
+    """A pod frees its room on a node, or its nomination to it."""
     return (Change(frozenset({Event.POD_REMOVED}), pod, None, node_name),)
 
 
 def pod_changed(old: Pod, new: Pod, node_name: str) -> Changes:
-    """A pod that takes room on a node has a new version."""
+    """A pod that takes room on a node was modified."""
     events = _placed_pod_events(old, new)
     return (Change(events, old, new, node_name),) if events else UNCHANGED
 
@@ -86,7 +86,7 @@ def _placed_pod_events(old: Pod, new: Pod) -> frozenset[Event]:
 
 
 def same_but_for_version(old: Record, new: Record) -> bool:
-    """Whether an update changed nothing that is kept of the object."""
+    """Whether an update changed nothing but the resourceVersion, of the fields that are kept."""
     return replace(new, resource_version=old.resource_version) == old
 
 
@@ -96,7 +96,7 @@ def takes_the_same_room(old: Pod, new: Pod) -> bool:
 
 
 def with_the_room_of_both(last: Pod, salvaged: Pod) -> Pod:
-    """The last record with what its newest version adds to it, of which only a part could be read."""
+    """The last valid record, enlarged by what could be read of the newest, invalid version."""
     millicores, memory_bytes = map(max, last.usage_nonzero, salvaged.usage_nonzero)
     return replace(
         last,
@@ -111,7 +111,7 @@ def with_the_room_of_both(last: Pod, salvaged: Pod) -> Pod:
 
 
 def asks_the_same(old: Pod, new: Pod) -> bool:
-    """Whether a new attempt for the pod would see the same question as the last one."""
+    """Whether a new attempt for the pod would have the same input as the last one, apart from the cluster."""
     return (old.signature, old.priority) == (new.signature, new.priority)
 
 
@@ -124,7 +124,7 @@ def _grew(old: Mapping[str, int], new: Mapping[str, int]) -> bool:
 
 
 def _lifted(old: Mapping[str, int], new: Mapping[str, int]) -> bool:
-    """Whether a resource is named no more: a limit on disks is then the default, which may be higher."""
+    """Whether a resource is no longer listed: the limit on attached disks is then the default, which may be higher."""
     return not old.keys() <= new.keys()
 
 

@@ -1,9 +1,9 @@
-"""What we have decided about the nodes that pods are nominated to, and the cluster has not shown yet.
+"""Our own nominations until the watch shows them.
 
-A decision of ours counts at once (#72124). From then on the watch may still show the pod as it was before, or as an
-earlier decision of ours left it; none of that is news. Our write gives the pod a new version: a report of that version,
-or of a later one, knows of it, and says from then on what is so. Until then the decision stands, and for as long as it
-could not be written.
+A nomination of ours counts at once (#72124). Afterwards the watch may still show the pod as it was before, or with an
+earlier nomination of ours; such events are outdated. Our write gives the pod a new resourceVersion. An event of that
+version or a later one includes the write, and its nomination counts from then on. Until then the decision in memory
+counts, even if it could not be written.
 """
 
 import itertools
@@ -16,8 +16,8 @@ from berth.model import Pod
 class _Decision:
     number: int
     node_name: str
-    shown: str  # what the cluster says meanwhile
-    version: int | None = None  # of the pod as we wrote it
+    shown: str  # the nominated node that the watch shows meanwhile
+    version: int | None = None  # resourceVersion of the pod with our write
 
 
 class Nominations:
@@ -28,7 +28,7 @@ class Nominations:
         self._decisions: dict[str, _Decision] = {}
 
     def decide(self, pod: Pod, node_name: str) -> int:
-        """The pod, so far nominated as it says, waits for this node, or for none (""); the decision's number."""
+        """Nominate the pod to this node, or to none (""); returns the number of the decision."""
         number = next(self._numbers)
         before = self._decisions.get(pod.uid)
         shown = pod.nominated_node_name if before is None else before.shown
@@ -36,32 +36,32 @@ class Nominations:
         return number
 
     def take_back(self) -> dict[str, str]:
-        """Others decide from now on: what the cluster says of the pods whose nominations were ours, by UID."""
+        """Another replica leads: drop all decisions, and return what the API says about these pods, by UID."""
         shown = {uid: decision.shown for uid, decision in self._decisions.items()}
         self._decisions.clear()
         return shown
 
     def written(self, uid: str, number: int, version: str) -> None:
-        """This decision is in that version of the pod; nothing, if there is a later decision."""
+        """This decision is in that version of the pod; ignored if there is a later decision."""
         decision = self._decisions.get(uid)
         if decision is not None and decision.number == number:
             decision.version = _integer(version)
 
     def show(self, pod: Pod) -> None:
-        """The cluster shows the pod so."""
+        """The watch shows this version of the pod."""
         decision = self._decisions.get(pod.uid)
         if decision is not None:
             decision.shown = pod.nominated_node_name
 
     def of(self, pod: Pod) -> str:
-        """The node that the pod in this version, the newest that was reported, waits for."""
+        """The node that the pod is nominated to; `pod` is its newest version."""
         decision = self._decisions.get(pod.uid)
         if decision is None:
             return pod.nominated_node_name
         shown = _integer(pod.resource_version)
         if decision.version is not None and shown is not None and shown >= decision.version:
             del self._decisions[pod.uid]
-            return decision.shown  # the record may still have an earlier decision of ours
+            return decision.shown  # the record may still contain an earlier decision of ours
         return decision.node_name
 
     def forget(self, uid: str) -> None:

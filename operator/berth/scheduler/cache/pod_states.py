@@ -1,4 +1,4 @@
-"""Where every pod stands, by UID, and the room that it takes in the node table.
+"""The state of every pod, by UID, and the room that it takes in the node table.
 
                   observe(unbound)              assume                  observe(bound)
       unknown ----------------------> pending ---------> assumed ------------------------> bound
@@ -7,23 +7,22 @@
          |              observe(bound)                        v                              v
          +------------------------------------> bound       gone <--------------------------+
 
-An assumed pod holds room that only this process knows of. It is acknowledged once the API server has answered the bind
-(`confirm`); it becomes bound when the cluster itself says so. It never expires: whoever assumed it finds out.
+An assumed pod takes room that only this process knows of. It is acknowledged once the API server has answered the bind
+(`confirm`), and bound once the watch shows it as bound. It never expires: its bind is followed to the end.
 
 Invariants:
 
 1. A UID is in at most one of pending, assumed, bound. Everything else is gone or unknown.
 2. The table holds exactly the assumed and the bound pods, each once, on the node named last.
-3. A pod bound to another node than assumed is moved there, and the assumption is over; whoever bound it was right.
-4. `confirm` and `forget` of a pod that is not assumed do nothing: a binding that ends after its pod is gone, or
-   after the watch was faster, can neither resurrect nor free anything twice (#106361, #134157).
-5. Kubernetes never unbinds: an unbound report does not take a bound pod's room away. Nor does one that makes no sense.
-6. Every change of the table is told by its return value, to those whom it may help.
-7. Of the pending pods, those that name a node that is being made free for them are nominated in the State. To others
-   they are as good as there, so one that gives the node up is told of as room that came free. What we decide about
-   this (`nominate`) counts at once, and no older report takes it back (`nominations`). One that is being deleted
-   keeps its node until it is gone, as in kube-scheduler. What is decided about an assumed pod counts when it is
-   forgotten: until then it has its room, and is nominated to nothing.
+3. A pod that is bound to another node than assumed is moved there, and the assumption ends; the API server is right.
+4. `confirm` and `forget` of a pod that is not assumed do nothing: a bind that ends after its pod is gone, or after the
+   watch has confirmed it, can neither resurrect the pod nor free its room twice (#106361, #134157).
+5. Kubernetes never unbinds: an unbound version does not free the room of a bound pod. Nor does an invalid version.
+6. Every change of the table that may help waiting pods is returned.
+7. Pending pods with a nominated node are nominated in the State. For other pods they take room there, so a withdrawn
+   nomination is returned as freed room. A nomination of ours (`nominate`) counts at once, and no older event reverts
+   it (`nominations`). A pod that is being deleted keeps its nomination until it is gone, as in kube-scheduler. A
+   nomination of an assumed pod counts when the pod is forgotten: until then it takes its room, and is not nominated.
 """
 
 from collections.abc import Mapping
@@ -49,16 +48,16 @@ FINISHED = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """Room held for a pod whose binding the cluster has not shown yet."""
+    """Room taken by a pod whose bind the watch has not confirmed yet."""
 
     pod: Pod
     node_name: str
-    acknowledged: bool  # the API server has answered the bind with success; only the echo is missing
-    returns: bool  # the pod is pending again when forgotten: the cluster knows it and it can be read
+    acknowledged: bool  # the API server has acknowledged the bind; the watch has yet to confirm it
+    returns: bool  # the pod becomes pending when forgotten: it exists and is valid
 
 
 class PodStates:
-    """The state machine of the module's docstring; keeps the table's pods in step."""
+    """The state machine of the module's docstring; keeps the pods of the node table up to date."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -71,7 +70,7 @@ class PodStates:
         self.assumed: Mapping[str, Assumption] = MappingProxyType(self._assumed)
 
     def observe(self, pod: Pod) -> Changes:
-        """The cluster shows this version of the pod."""
+        """Apply this version of the pod."""
         if pod.phase in FINISHED:
             return self.remove(pod.uid)
         if pod.node_name:
@@ -79,9 +78,9 @@ class PodStates:
         return self._observe_unbound(pod)
 
     def observe_unreadable(self, pod: Pod) -> Changes:
-        """The cluster shows a version that makes no sense, and this is what can be read of it.
+        """Apply an invalid version of a pod, of which this part can be read.
 
-        No decision is made for it; if it is bound it takes room, and no less than the last version did.
+        No decision is made for it; if it is bound it takes room, and no less than its last version.
         """
         if pod.phase in FINISHED:
             return self.remove(pod.uid)
@@ -91,7 +90,7 @@ class PodStates:
         return self._observe_bound(pod if last is None else with_the_room_of_both(last, pod), pod.node_name)
 
     def suspend(self, uid: str) -> Changes:
-        """No decision for the pod, which makes no sense; the room that it has stays taken."""
+        """Make no decision for an invalid pod; its room stays taken."""
         waiting = self._take_from_pending(uid)
         if uid in self._assumed:
             held = self._assumed[uid]
@@ -108,9 +107,9 @@ class PodStates:
         return pod_came(pod, node_name) + _given_up(waiting, node_name)
 
     def nominate(self, uid: str, node_name: str) -> int | None:
-        """We decide that a pending pod waits for this node, or for none (""); the number of the decision.
+        """Nominate a pending pod to this node, or to none (""); returns the number of the decision.
 
-        An assumed pod has its room. There the decision is what the API is to say, and counts once it is forgotten.
+        An assumed pod takes its room already: there the decision is only written, and counts once the pod is forgotten.
         """
         if (held := self._assumed.get(uid)) is not None:
             return self._nominations.decide(held.pod, node_name)
@@ -122,11 +121,11 @@ class PodStates:
         return number
 
     def take_back_nominations(self) -> None:
-        """Others decide from now on: pods wait for the nodes that the cluster says."""
+        """Another replica leads: nominations are what the API says."""
         for uid, node_name in self._nominations.take_back().items():
             if uid in self._pending:
                 self._put_to_pending(replace(self._pending[uid], nominated_node_name=node_name))
-            elif (held := self._assumed.get(uid)) is not None:  # counts if its room is given back
+            elif (held := self._assumed.get(uid)) is not None:  # counts if the pod is forgotten
                 pod = replace(held.pod, nominated_node_name=node_name)
                 self._assumed[uid] = Assumption(pod, held.node_name, held.acknowledged, held.returns)
 
@@ -135,13 +134,13 @@ class PodStates:
         self._nominations.written(uid, number, version)
 
     def confirm(self, uid: str) -> None:
-        """The API server has answered the bind with success."""
+        """The API server has acknowledged the bind."""
         held = self._assumed.get(uid)
         if held is not None:
             self._assumed[uid] = Assumption(held.pod, held.node_name, acknowledged=True, returns=held.returns)
 
     def forget(self, uid: str) -> Changes:
-        """Give the room of an assumed pod back; the pod is pending again."""
+        """Free the room of an assumed pod; the pod is pending again."""
         held = self._assumed.pop(uid, None)
         if held is None:
             return UNCHANGED
@@ -233,7 +232,9 @@ class PodStates:
 
 
 def _given_up(waiting: Pod | None, node_name: str = "") -> Changes:
-    """What it means to others that a pod which waited is now on, or waits for, this node: "" for none, or another."""
+    """The changes for other pods if a pending pod is now on, or nominated to, this node ("": none): freed room if its
+    nomination was to another node.
+    """
     if waiting is None or waiting.nominated_node_name in ("", node_name):
         return UNCHANGED
     return pod_left(waiting, waiting.nominated_node_name)

@@ -1,22 +1,22 @@
-"""Pods of one template are read once: a replica costs its metadata, its node and its status.
+"""Templates: pods that differ in their own fields only are parsed once; a replica costs its metadata, node and status.
 
-Replicas are known by what they are made of, never by whose they are: owners change their templates, and webhooks
-change pods. What the record of a pod is read from, but for the fields that differ between replicas, is one text. A pod
-whose text is known gets a copy of the record that was read first, with the fields of its own (`replica_of`):
+Replicas are recognised by content, not by owner: owners change their templates, and webhooks change pods. Everything
+that the record of a pod is parsed from, except the fields that differ between replicas, is serialised into one text. A
+pod with a known text gets a copy of the record that was parsed first, with its own fields (`replica_of`):
 
-    in the text     namespace, labels, owners; the spec, and whether it names a node; what the status says of resources
+    in the text     namespace, labels, owners; the spec, and whether it names a node; resources in the status
     its own         name, UID, version, generation, times; the node; phase, nomination, conditions
 
-Equal texts are read alike, because nothing else is read. Texts that say the same in another order cost one more record.
-The volume of the service account's token has another name in each pod; no record has it, nor where a volume is
-mounted, so both are left out.
+Equal texts give equal records, because nothing else is parsed. Texts with the same content in another order cost one
+more record. The volume of the service account token has another name in each pod. No record contains that name, nor
+where a volume is mounted, so both are left out.
 
-A pod that is not as usual is read in full, so that whatever is wrong with it is said as ever; so is one with a volume
-whose claim is named after the pod. Texts that no pod has had for a while are forgotten: there are two generations, and
-when the young one is full, the old one goes.
+An unusual pod is parsed in full, so that errors are reported as always; so is a pod with an ephemeral volume, whose
+claim is named after the pod. Texts that are not used for a while are dropped: there are two generations, and when the
+young one is full, the old one is dropped.
 
-Nodes are few and differ. Of each the digest of what it was last read from is kept, without the times of its
-heartbeats: a report with the same digest has the same record.
+Nodes are few and differ. For each node a digest of what it was last parsed from is kept, without the times of its
+heartbeats: an event with the same digest has the same record.
 """
 
 import marshal
@@ -29,32 +29,32 @@ from berth.model import Node, Pod, parse_node, parse_pod, replica_of
 
 MOST_TEXTS: Final = 1024  # in a generation
 MOST_BYTES: Final = 4 * 1024 * 1024  # of texts in a generation
-LONGEST: Final = 64 * 1024  # bytes; a longer text is not worth its room
-MOST_CONDITIONS: Final = 100  # with more, the pod is not as usual
+LONGEST: Final = 64 * 1024  # bytes; a longer text is not cached
+MOST_CONDITIONS: Final = 100  # a pod with more is unusual
 
 TOKEN_VOLUME: Final = "kube-api-access-"
 _TOKEN_FIELDS: Final = {"name", "projected"}
 
 
 class _Unusual(Exception):
-    """The pod is to be read in full."""
+    """The object has to be parsed in full."""
 
 
 class PodReader:
-    """Reads pods, and remembers what they are made of."""
+    """Parses pods, and caches records by template text."""
 
     def __init__(self) -> None:
         self._young: dict[bytes, Pod] = {}
         self._old: dict[bytes, Pod] = {}
         self._bytes = 0
         self.shared = 0
-        """How many pods were not read in full."""
+        """How many pods were not parsed in full."""
 
     def read(self, body: object) -> Pod:
-        """What `parse_pod` makes of it: a record, or InvalidObject."""
+        """The result of `parse_pod`: a record, or InvalidObject."""
         try:
             text = _template_text(body)
-        except (_Unusual, TypeError, ValueError):  # what cannot be written, such as numbers of more than 64 bits
+        except (_Unusual, TypeError, ValueError):  # what cannot be serialised, such as numbers of more than 64 bits
             return parse_pod(body)
         pod = self._replica(text, body)
         if pod is not None:
@@ -86,14 +86,14 @@ class PodReader:
 
 
 class NodeReader:
-    """Reads nodes, and recognises heartbeats."""
+    """Parses nodes, and recognises heartbeats."""
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[bytes, Node]] = {}  # by UID
 
     def read(self, body: object) -> Node:
-        """What `parse_node` makes of it: a record, or InvalidObject. After a heartbeat it is the same one as before,
-        with the version that it had then.
+        """The result of `parse_node`: a record, or InvalidObject. After a heartbeat it is the same record as before,
+        with its old resourceVersion.
         """
         try:
             digest = blake2b(_node_text(body), digest_size=16).digest()
@@ -116,7 +116,7 @@ class NodeReader:
 
 
 def _node_text(body: Any) -> bytes:
-    """Everything that is read of a node but for its version."""
+    """Everything that is parsed of a node except its version."""
     metadata, spec, status = _object(body, "metadata"), _object(body, "spec"), _object(body, "status")
     conditions = [(each.get("type"), each.get("status")) for each in _objects(status.get("conditions"))]
     if type(metadata.get("resourceVersion", "")) is not str:
@@ -126,7 +126,7 @@ def _node_text(body: Any) -> bytes:
 
 
 def _template_text(body: Any) -> bytes:
-    """Everything that two pods must have in common to be read alike."""
+    """Everything that two pods must have in common to get equal records."""
     metadata, spec, status = _object(body, "metadata"), _object(body, "spec"), _object(body, "status")
     node_name, volumes = spec.get("nodeName"), spec.get("volumes")
     if node_name is not None:
@@ -138,13 +138,13 @@ def _template_text(body: Any) -> bytes:
 
 
 def _text(parts: tuple[Any, ...]) -> bytes:
-    """Different for everything that is different. For orjson, what is no number (NaN) is null."""
+    """Different for different content. orjson writes NaN as null, so a text with null is written by marshal instead."""
     text = orjson.dumps(parts)
     return text if b"null" not in text else marshal.dumps(parts, 2)
 
 
 def _some_of(owner: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """The fields that are there; null is the same as absent, wherever objects are read."""
+    """The fields that are present; null is the same as absent, as in every parse function."""
     return {name: value for name in names if (value := owner.get(name)) is not None}
 
 
@@ -158,7 +158,7 @@ def _object(body: Any, name: str) -> dict[str, Any]:
 
 
 def _without_token(spec: dict[str, Any], volumes: list[dict[str, Any]]) -> dict[str, Any]:
-    """The spec without the volume of the service account's token and without where containers mount volumes."""
+    """The spec without the volume of the service account token and without volumeMounts."""
     if any(volume.get("ephemeral") is not None for volume in volumes):
         raise _Unusual
     named = [0 if _is_token(volume) else volume for volume in volumes]
@@ -178,7 +178,7 @@ def _unmounted(containers: Any) -> list[dict[str, Any]]:
 
 
 def _reported_resources(status: dict[str, Any]) -> tuple[Any, ...]:
-    """What the status says of resources and of resizes."""
+    """What the status says about resources and resizes."""
     conditions = _objects(status.get("conditions"))
     if len(conditions) > MOST_CONDITIONS:
         raise _Unusual

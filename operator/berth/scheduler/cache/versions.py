@@ -1,25 +1,26 @@
-"""Which object is which, and which of two reports about it is the newer one.
+"""Identity and version of objects: which object an event is about, and which of two events is newer.
 
-A name is not an identity: a pod deleted and made again keeps its name and gets a new UID, and reports about the two can
-arrive interleaved (kopf keeps the order for one UID only; a relist may repeat an older state). One register a kind
-answers two questions before anything else is done with a report: is it news, and whom does it replace?
+A name is not an identity: a pod that is deleted and created again keeps its name and gets a new UID. Events about the
+two can arrive interleaved: kopf keeps the order for one UID only, and a relist may repeat an older state. One register
+per kind answers two questions before anything else is done with an event: is it newer, and which object does it
+replace?
 
 Rules, with v the resourceVersion, an integer that grows over all objects of a kind:
 
-1. A report of a known UID with a smaller v is old news. Equal is let through: a repeated report changes nothing.
-2. A report of another UID under a known name is the successor if its v is greater; the older UID is gone from then on.
-   With a smaller v it is a late report about a predecessor.
-3. A UID that was reported as deleted comes back only with a v greater than the one it was deleted at: Kubernetes never
-   reuses a UID, so anything else is a late report. The memory of the deleted is bounded.
-4. A UID that was removed because a list lacked it (`remove` with `told=False`) comes back with the v in which it was
-   last known, or a greater one: such a list may have been wrong, and then the object is no older than it was. If that
-   was a late report after all, the next comparison removes the object again. Where we have written to the object
-   since (`outdate`), only a greater v brings it back: in the last known one it is certainly not any more.
-5. Where a v is missing or no integer of 64 bits nothing can be compared: rules 1 to 3 let the report through.
+1. An event of a known UID with a smaller v is outdated. An equal v is accepted: a repeated event changes nothing.
+2. An event of another UID under a known name is about the successor if its v is greater; the older UID is gone from
+   then on. With a smaller v it is a late event about a predecessor.
+3. A UID that was reported as deleted comes back only with a v greater than that of the deletion: Kubernetes never
+   reuses a UID, so anything else is a late event. The memory of deleted UIDs is bounded.
+4. A UID that was removed because a list lacked it (`remove` with `told=False`) comes back with its last known v or a
+   greater one: the list may have been wrong, and then the object is no older than before. If that was a late event
+   after all, the next comparison with a list removes the object again. If we have written to the object since
+   (`outdate`), only a greater v brings it back: it cannot be in the last known version any more.
+5. If a v is missing, or is no integer of 64 bits, nothing can be compared: rules 1 to 3 accept the event.
 
-A store that was restored from a backup counts from a smaller v again, and objects that were deleted are there again.
-`contradicted` finds what one and the same store cannot say; `start_over` gives up all that is known about versions.
-From then on every UID is `unsure` until it is reported again, and the first report is believed whatever it says.
+A store that was restored from a backup continues from a smaller v, and deleted objects exist again. `contradicted`
+finds what cannot come from one store; `start_over` drops everything that is known about versions. From then on every
+UID is `unsure` until it is reported again, and its first event is accepted whatever it says.
 """
 
 from collections import OrderedDict
@@ -34,7 +35,7 @@ MOST_DIGITS = 19
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the register looks at: read from the metadata alone, so that it works for objects that do not parse."""
+    """What the register needs of an object: read from the metadata alone, so that it works for invalid objects."""
 
     uid: str
     key: str
@@ -42,7 +43,7 @@ class Identity:
 
 
 class KnownKeys(Mapping[str, str]):
-    """UID to key of what is known, a live view. `copy` and `uids` are much faster than dict() and `in`."""
+    """UID to key of known objects, a live view. `copy` and `uids` are much faster than dict() and `in`."""
 
     def __init__(self, known: Mapping[str, Identity]) -> None:
         self._known = known
@@ -76,9 +77,9 @@ class Register:
         self._removed: OrderedDict[str, int | None] = OrderedDict()
         self._unsure: set[str] = set()
         self._outdated: set[str] = set()
-        self._last: tuple[Mapping[str, Any], Identity] | None = None  # what was identified last, for the next question
+        self._last: tuple[Mapping[str, Any], Identity] | None = None  # cache of `identify`
         self.newest = 0
-        """The greatest version that was ever reported of the kind."""
+        """The greatest resourceVersion that was ever reported of the kind."""
 
     @property
     def known(self) -> KnownKeys:
@@ -91,9 +92,9 @@ class Register:
         return self._unsure
 
     def identify(self, body: Mapping[str, Any]) -> Identity:
-        """Who the body is about; without a UID, the object that has the name now, or else the name itself.
+        """The identity of the body; without a UID, that of the object that has the name now, or else the name itself.
 
-        One report is asked about several times on its way, and no body is changed after it was read.
+        The last result is cached: each event is identified several times, and no body is modified after it was read.
         """
         if self._last is not None and self._last[0] is body:
             return self._last[1]
@@ -119,9 +120,9 @@ class Register:
         ]
 
     def contradicted(self, versions: Mapping[str, int], version: int) -> list[str]:
-        """Those of these UIDs that a list of this version has in an older one than was reported up to then.
+        """Those of these UIDs whose version in a list of this version is older than one reported before it.
 
-        One and the same store cannot list an object in an older version, or one that it had deleted before.
+        One store cannot list an object in an older version, or one that it had deleted before.
         """
         found = []
         for uid, listed in versions.items():
@@ -132,7 +133,7 @@ class Register:
         return found
 
     def start_over(self) -> None:
-        """The store has gone back in time: no version that was reported means anything any more."""
+        """The store was restored from a backup: no reported version is meaningful any more."""
         self._by_uid = {uid: Identity(uid, each.key, None) for uid, each in self._by_uid.items()}
         self._unsure = set(self._by_uid)
         self._outdated.clear()
@@ -140,12 +141,12 @@ class Register:
         self.newest = 0
 
     def outdate(self, uid: str) -> None:
-        """The API server has a newer version of the object than the one that is known: it has taken a write of ours."""
+        """The API server has accepted a write of ours: it has a newer version of the object than the known one."""
         if uid in self._by_uid:
             self._outdated.add(uid)
 
     def is_news(self, identity: Identity) -> bool:
-        """Whether the report should be believed (rules 1 to 3)."""
+        """Whether the event is accepted as newer (rules 1 to 3)."""
         if identity.uid in self._removed and not _newer(identity.version, self._removed[identity.uid]):
             return False
         holder = self._by_uid.get(self._uids.get(identity.key, ""))
@@ -156,7 +157,7 @@ class Register:
         return not _newer(holder.version, identity.version, unknown=False)
 
     def record(self, identity: Identity) -> str | None:
-        """Take a believed report down; the UID that it replaces under its name, if any."""
+        """Record an accepted event; returns the UID that it replaces under its name, if any."""
         self._removed.pop(identity.uid, None)
         older = self._uids.get(identity.key)
         replaced = older if older is not None and older != identity.uid else None
@@ -171,16 +172,16 @@ class Register:
         return replaced
 
     def remove(self, identity: Identity, *, told: bool = True) -> bool:
-        """Take down that the UID is gone; whether it was known. A namesake with another UID stays.
+        """Record that the UID is gone; returns whether it was known. Another UID of the same name stays.
 
-        `told`: the cluster said so of this object, rather than that a list lacks it (rule 4).
+        `told`: the watch reported it, False: a list does not contain the object (rule 4).
         """
         known = self._by_uid.pop(identity.uid, None)
         self._unsure.discard(identity.uid)
         if told:
             self._bury(identity.uid, identity.version, known.version if known else None)
         elif known is not None and known.version is not None:
-            # The object itself is never older than it was, and newer where we have written to it.
+            # The object is never older than its last known version, and newer if we have written to it.
             self._bury(known.uid, known.version if known.uid in self._outdated else known.version - 1)
         self._outdated.discard(identity.uid)
         if known is None:
@@ -190,7 +191,7 @@ class Register:
         return True
 
     def _bury(self, uid: str, *versions: int | None) -> None:
-        """Believe nothing up to the greatest of these versions any more."""
+        """Reject every event of the UID up to the greatest of these versions."""
         all_versions = (*versions, self._removed.pop(uid, None))
         self._removed[uid] = max((version for version in all_versions if version is not None), default=None)
         if len(self._removed) > REMOVED_REMEMBERED:
@@ -212,9 +213,10 @@ def _newer(one: int | None, other: int | None, *, unknown: bool = True) -> bool:
 
 
 def version_number(version: object) -> int | None:
-    """A resourceVersion to compare; None where it is missing, no text, or not a number that a store can reach.
+    """A resourceVersion as an integer; None if it is missing, no string, or beyond what a store can reach.
 
-    One that no store reaches must not count as seen: every later list would look older, as after a restored backup.
+    A version that no store reaches must not count as seen: every later list would look older, as after a restored
+    backup.
     """
     if not isinstance(version, str) or len(version) > MOST_DIGITS or not (version.isascii() and version.isdigit()):
         return None

@@ -1,22 +1,21 @@
-"""Asking extenders about a pod: between the look at it and the decision, and never in the way of another pod.
+"""Extender calls of an attempt: between popping a pod and deciding on it, without delaying other pods.
 
     start --- no node fits ------------------------------------------------------------------------> conclude
-      |------ too many ask the same extenders already: held, until one of them has ended
-      +------ nodes that fit --> filter, one extender after the other --> prioritize, all at once --> conclude
-                                    |--- one failed that may be ignored: as if it were not there
+      |------ too many calls to the same extenders: held, until one of them has ended
+      +------ nodes that fit --> filter, one extender after the other --> prioritize, concurrently --> conclude
+                                    |--- an ignorable extender failed: skipped
                                     +--- another failed ---------------------------------------------> fail
 
-Everything before and after the asking is synchronous. Meanwhile the cluster goes on: what was said of a node holds for
-the node that it was said of, which is known by its UID. One that has been deleted and made again under its name was not
-asked about, nor was one that came or became free later; whether those that were still fit is decided anew, in the same
-step that takes one of them.
+Everything before and after the calls is synchronous. Meanwhile the cluster changes. An answer about a node holds for
+the node of that UID only. A node that was deleted and created again under its name was not part of the call, nor was a
+node that was added or became feasible later. Whether the other nodes still fit is decided again, in the same step that
+assumes the pod on one of them.
 
-An extender that hangs slows down the pods that need it and no others: each group of pods that ask the same extenders
-has a number of places of its own, and who finds none waits for one, by priority, outside the queue's sight. Asking ends
-when its pod is gone, has changed, or belongs to another policy.
+An extender that hangs delays only the pods that need it. Pods that need the same extenders share a limited number of
+places. Further pods are held outside the active queue and wait for a place, ordered by priority. Calls are cancelled
+when the pod is gone, has changed, or belongs to another policy.
 
-What it does not do: know what is asked in which order (`ExtenderRound`), decide (`Cycle`), speak HTTP (`Asker`), keep
-objects (`Bodies`).
+What it does not do: order the calls (`ExtenderRound`), decide (`Cycle`), speak HTTP (`Asker`), keep objects (`Bodies`).
 """
 
 import asyncio
@@ -59,12 +58,12 @@ from berth.scheduler.ports import (
 )
 from berth.scheduler.queue.queue import Queue, QueuedPod
 
-PLACES = 64  # for pods that ask the same extenders
+PLACES = 64  # concurrent attempts that call the same extenders
 
 logger = logging.getLogger(__name__)
 
 Lane = tuple[str, ...]
-"""Where the extenders listen that a pod needs."""
+"""The URLs of the extenders that a pod needs."""
 
 
 @dataclass(slots=True, eq=False)
@@ -82,7 +81,7 @@ class _Call:
 
 
 class ExtenderCalls:
-    """Implements `berth.scheduler.ports.Extenders`."""
+    """Implements `berth.scheduler.ports.ExtenderPort`."""
 
     def __init__(
         self,
@@ -109,10 +108,10 @@ class ExtenderCalls:
         self._calls: dict[str, _Call] = {}
         self._busy: Counter[Lane] = Counter()
         self._held: dict[Lane, list[tuple[int, float, int, QueuedPod]]] = {}
-        self._tasks: dict[asyncio.Task[None], None] = {}  # in the order in which they began
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in the order of their start
         self._refilling: set[Lane] = set()
-        self._said: dict[str, str] = {}  # by extender: the problem that was logged last
-        self._talks = ExtenderPreemption(cache.state, asker, bodies, self._note)
+        self._last_logged: dict[str, str] = {}  # by extender URL: the last message
+        self._preemption = ExtenderPreemption(cache.state, asker, bodies, self._note)
         policies.on_change(self.follow_policies)
 
     def __len__(self) -> int:
@@ -139,17 +138,17 @@ class ExtenderCalls:
         call.task = self._spawn(self._run(call))
 
     def look(self, uid: str) -> None:
-        """The cluster spoke of the pod: end an asking that nobody needs any more."""
+        """The watch reported the pod: cancel calls that are no longer needed."""
         call = self._calls.get(uid)
         if call is not None and (call.item.changed or not self._queue.is_in_flight(call.item)):
-            self._cut_off(call)
+            self._abort(call)
 
     def follow_policies(self) -> None:
-        """Other policies are in force: attempts under one that is not the pod's any more begin anew."""
+        """The policies have changed: restart attempts whose policy is no longer in force for the pod."""
         for call in list(self._calls.values()):
             labels = self._cache.namespace_labels(call.pod.namespace)
             if self._policies.for_pod(call.pod, labels) is not call.active:
-                self._cut_off(call)
+                self._abort(call)
         for lane in list(self._held):
             self._release(lane)
 
@@ -163,7 +162,7 @@ class ExtenderCalls:
         return {"waiting": len(self._calls), "held": sum(map(len, self._held.values()))}
 
     def _nodes(self, pod: Pod, active: ActivePolicy) -> Mapping[str, Node]:
-        """The nodes that fit; none as well where a plugin fails, which shows again when it is decided."""
+        """The nodes that fit; empty if a plugin fails, because the decision will fail in the same way."""
         table = self._cache.state.table
         try:
             found = active.pipeline.feasible(pod, self._cache.state)
@@ -201,7 +200,7 @@ class ExtenderCalls:
             self._attempts.conclude(call.item, call.pod, call.active, self._as_of_now(call, said))
 
     def _as_of_now(self, call: _Call, said: ExtenderResult) -> ExtenderResult:
-        """What was said of the nodes that are still there."""
+        """The answers about nodes that still exist."""
         table = self._cache.state.table
         same = {name for name, asked in call.nodes.items() if (now := table.node(name)) and now.uid == asked.uid}
         refused = {name: why for name, why in said.refused.items() if name in same}
@@ -209,14 +208,14 @@ class ExtenderCalls:
 
     # --- places ------------------------------------------------------------------------------------------------------
 
-    def _cut_off(self, call: _Call) -> None:
-        self._end(call)  # here, too: a task that is cancelled before its first step never comes to its end
+    def _abort(self, call: _Call) -> None:
+        self._end(call)  # here too: a task that is cancelled before its first step runs no `finally`
         if call.task is not None:
             call.task.cancel()
         self._queue.abandon(call.item)
 
     def _end(self, call: _Call) -> None:
-        """The place is free, for the first of those that are held."""
+        """Free the place for the first of the held pods."""
         if call.is_over:
             return
         call.is_over = True
@@ -245,7 +244,7 @@ class ExtenderCalls:
             self._refilling.discard(lane)
 
     def _release(self, lane: Lane) -> None:
-        """Everybody who is held goes back into the queue, where the order is made anew."""
+        """Put all held pods back into the queue, where they are sorted again."""
         for *_, item in self._held.pop(lane, ()):
             if self._queue.resume(item):
                 self._queue.abandon(item)
@@ -270,16 +269,16 @@ class ExtenderCalls:
 
     async def narrow(self, active: ActivePolicy, pod: Pod, candidates: Sequence[Candidate]) -> list[Candidate]:
         try:
-            return await self._talks.narrow(active, interested(active.policy, pod), pod, candidates)
+            return await self._preemption.narrow(active, interested(active.policy, pod), pod, candidates)
         except (ExtenderFailed, Unavailable) as error:
             raise NotNarrowed(str(error)) from error
 
     def _note(self, active: ActivePolicy, extender: Extender, error: ExtenderFailed) -> None:
-        """Counted each time, and logged when it is news."""
+        """Count every failure, and log it if the message differs from the last one of the extender."""
         message = str(error)
         self._policies.usage.failed(active, f"extender {extender.url_prefix}", message)
-        if self._said.get(extender.url_prefix) != message:
-            self._said[extender.url_prefix] = message
+        if self._last_logged.get(extender.url_prefix) != message:
+            self._last_logged[extender.url_prefix] = message
             ignored = " It is ignored, as the policy says." if extender.ignorable else ""
             logger.warning(
                 "SchedulingPolicy %s: extender %s: %s.%s",

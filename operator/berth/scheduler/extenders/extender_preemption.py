@@ -1,8 +1,9 @@
-"""What extenders say of pods that are to be pushed out: they leave some of the candidates, or want other victims.
+"""Extender calls about victims: extenders may drop candidates, or choose other victims.
 
-They are asked one after the other, each with what the one before has left. What they answer are UIDs, and they are
-looked up when the answer is here: a node that was made again meanwhile is no candidate any more, and a victim of ours
-that has gone needs no pushing. A pod that was not to go, and is not on the node, is an error of the extender's.
+They are called one after the other, each with the candidates that the one before has left. Their answers contain UIDs,
+which are looked up when the answer arrives. A node that was created again meanwhile is no candidate any more, and a
+victim of ours that is gone need not be evicted. A victim that was not offered and is not on the node is an error of the
+extender.
 """
 
 import asyncio
@@ -32,14 +33,14 @@ Note = Callable[[ActivePolicy, Extender, ExtenderFailed], None]
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What can be pushed out for the pod: the UIDs of the nodes, and every pod that may be spoken of."""
+    """What was offered to the extenders: the UIDs of the nodes, and every pod that is or may become a victim."""
 
     nodes: Mapping[str, str]
     pods: dict[str, Pod]
 
 
 class ExtenderPreemption:
-    """Asks extenders about victims."""
+    """Calls extenders about victims."""
 
     def __init__(self, state: State, asker: Asker, bodies: Bodies, note: Note) -> None:
         self._state = state
@@ -95,7 +96,7 @@ class ExtenderPreemption:
         return {node: found for node, found in left.items() if found.uids}
 
     def _found(self, extender: Extender, offer: _Offer, node: str, wanted: Victims) -> Victims:
-        """Those of the victims that are there; learns of those that were not offered."""
+        """Those of the victims that exist; adds victims to the offer that were not part of it."""
         if node not in offer.nodes:
             raise ExtenderFailed(
                 f'extender: {extender.url_prefix} claims to preempt on node "{shown(node)}", which is unknown'
@@ -120,7 +121,7 @@ class ExtenderPreemption:
         return node is not None and node.uid == offer.nodes.get(name)
 
     def _candidates(self, offer: _Offer, victims: Mapping[str, Victims]) -> list[Candidate]:
-        """As of now."""
+        """The candidates on the current cluster."""
         candidates = []
         for node, said in victims.items():
             there = self._state.table.pods_on(node) if self._is_same(offer, node) else {}

@@ -1,16 +1,16 @@
-"""What is said to an extender and what it answers: the JSON of kube-scheduler's extender API, v1.
+"""The JSON of kube-scheduler's extender API, v1: requests and answers.
 
-    filter, prioritize    Pod, and Nodes (objects) or, for one that keeps nodes itself, NodeNames
+    filter, prioritize    Pod, and Nodes (objects) or, for a nodeCacheCapable extender, NodeNames
     preempt               Pod, and NodeNameToVictims (objects) or, likewise, NodeNameToMetaVictims (UIDs)
     bind                  PodName, PodNamespace, PodUID, Node
 
-What is not sent is null, as kube-scheduler writes it. Answers are read as Go reads them: a field's name in any case,
-null for nothing, a value of another type is an error. Whatever cannot be used is an `ExtenderFailed`.
+A field that is not sent is null, as in kube-scheduler. Answers are read as Go reads them: names of fields in any case,
+null for absent, a value of another type is an error. An answer that cannot be used raises `ExtenderFailed`.
 
-Texts of an answer go into events, conditions and status, so they are made fit for that here: on one line, without
-control characters, of limited length, and of one answer only so many different reasons.
+Texts of an answer go into events, conditions and status, so they are sanitised here: one line, no control characters,
+limited length, and a limited number of different reasons per answer.
 
-Bodies of pods and nodes pass through untouched, in whatever form the two ports here agree upon.
+Bodies of pods and nodes are passed through unchanged, in whatever form the two ports here agree on.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -20,48 +20,48 @@ from typing import Protocol, TypeVar
 from berth.engine.extender_result import Refusal
 from berth.engine.verdict import Code
 from berth.model import Node, Pod
-from berth.policy.addresses import ExtenderAddresses as ExtenderAddresses  # for those who ask
-from berth.policy.records import Extender as Extender  # the ports below speak of it, and of how it is trusted
+from berth.policy.addresses import ExtenderAddresses as ExtenderAddresses  # re-exported for implementations of Asker
+from berth.policy.records import Extender as Extender  # re-exported with Tls: the ports below use them
 from berth.policy.records import Mode, Policy
 from berth.policy.records import Tls as Tls
 from berth.policy.wording import cut, on_one_line
 
 T = TypeVar("T")
 
-SCALE = 10  # points of plugins go to 100, those of extenders to 10
+SCALE = 10  # scores of plugins go up to 100, those of extenders to 10
 SHOWN_MAX_LENGTH = 256  # of a text in an answer
-REASONS_MAX = 16  # different ones of one answer; the nodes of all others share one text
+REASONS_MAX = 16  # different reasons of one answer; all further nodes share OTHER_REASON
 OTHER_REASON = "refused by an extender for other reasons"
-MOST_POINTS = 2**58  # of one extender: those of all that a policy may have fit into 64 bits together
+MOST_POINTS = 2**58  # of one extender: the sum over all extenders of a policy fits into 64 bits
 
 
 class ExtenderFailed(Exception):
-    """An extender gave no answer that could be used; the message is for people."""
+    """An extender gave no usable answer; the message is for users."""
 
 
 class Asker(Protocol):
-    """Carries questions to extenders."""
+    """Sends requests to extenders."""
 
     async def ask(self, extender: Extender, verb: str, body: Mapping[str, object]) -> object:
-        """The decoded answer; raises ExtenderFailed, at the latest when the extender's timeout is over."""
+        """The decoded answer; raises ExtenderFailed, at the latest after the extender's timeout."""
         ...
 
 
 class Bodies(Protocol):
-    """Where API objects are to be had in full."""
+    """Provides complete API objects."""
 
     async def pod(self, pod: Pod) -> object:
-        """Ready to be part of a question, None when there is no such pod; raises Unavailable."""
+        """The pod, ready to be part of a request; None if it does not exist. Raises Unavailable."""
         ...
 
     async def nodes(self, nodes: Sequence[Node]) -> Mapping[str, object]:
-        """By name, ready to be part of a question; those that are gone are missing. Raises Unavailable."""
+        """The nodes by name, ready to be part of a request, without those that are gone. Raises Unavailable."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """Nodes that a pod may go to, and why it may not go to others."""
+    """The nodes that the extender allows, and the reasons for the others."""
 
     allowed: tuple[str, ...]
     refused: Mapping[str, Refusal]
@@ -69,7 +69,7 @@ class Filtered:
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Pods to push out of a node, by UID, and how many disruption budgets that violates."""
+    """The victims on a node, by UID, and the number of disruption budgets that their eviction violates."""
 
     uids: tuple[str, ...]
     violations: int
@@ -77,14 +77,14 @@ class Victims:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What extenders may have to be shown in full: waiting pods with these scheduler names, and nodes."""
+    """Which complete objects extenders may need: pending pods with these scheduler names, and nodes."""
 
     scheduler_names: frozenset[str] = frozenset()
     nodes: bool = False
 
 
 def needs_of(policies: Iterable[Policy]) -> Needs:
-    """What the extenders of these policies may have to be shown; those of a shadow are not asked."""
+    """The needs of the extenders of these policies; extenders of policies in Shadow mode are not called."""
     extended = [policy for policy in policies if policy.extenders and policy.mode is Mode.ACTIVE]
     return Needs(
         frozenset(policy.scheduler_name for policy in extended),
@@ -93,7 +93,7 @@ def needs_of(policies: Iterable[Policy]) -> Needs:
 
 
 def interested(policy: Policy, pod: Pod) -> tuple[Extender, ...]:
-    """Whom to ask about the pod, in order: those that may be ignored last."""
+    """The extenders to call for the pod, in order: ignorable ones last."""
     if not policy.extenders:
         return ()
     asked = [extender for extender in policy.extenders if _is_interested(extender, pod)]
@@ -105,7 +105,7 @@ def _is_interested(extender: Extender, pod: Pod) -> bool:
     return not managed or any(resource.name in pod.extended_resources for resource in managed)
 
 
-# --- questions -------------------------------------------------------------------------------------------------------
+# --- requests --------------------------------------------------------------------------------------------------------
 
 
 def about_names(pod: object, names: Iterable[str]) -> Mapping[str, object]:
@@ -145,7 +145,7 @@ def about_victims(
 
 
 def read_filtered(extender: Extender, answer: object, asked: Collection[str]) -> Filtered:
-    """What a filter answered about the nodes that it was asked about."""
+    """The answer of a filter call about the nodes `asked`."""
     body = _mapping(answer, "it")
     _raise_error(body)
     names = _texts(_field(body, "NodeNames"), "NodeNames") if extender.node_cache_capable else None
@@ -163,7 +163,7 @@ def read_filtered(extender: Extender, answer: object, asked: Collection[str]) ->
 
 
 def read_points(extender: Extender, answer: object) -> Mapping[str, int]:
-    """What a prioritize answered, in points that can be added to the weighted totals of plugins."""
+    """The answer of a prioritize call, as points that can be added to the weighted scores of plugins."""
     points: dict[str, int] = {}
     factor = extender.weight * SCALE
     for item in _list(answer, "it") or ():
@@ -176,7 +176,7 @@ def read_points(extender: Extender, answer: object) -> Mapping[str, int]:
 
 
 def _host_and_score(item: object) -> tuple[str, int]:
-    if type(item) is dict:  # one of thousands, and almost always as it should be
+    if type(item) is dict:  # fast path: there may be thousands, and almost all are valid
         host, score = item.get("Host"), item.get("Score")
         if type(host) is str and type(score) is int:
             return host, score
@@ -185,12 +185,12 @@ def _host_and_score(item: object) -> tuple[str, int]:
 
 
 def read_bound(answer: object) -> None:
-    """Returns if the pod is bound."""
+    """Returns if the answer of a bind call says that the pod is bound; raises ExtenderFailed otherwise."""
     _raise_error(_mapping(answer, "it"))
 
 
 def read_victims(answer: object) -> Mapping[str, Victims]:
-    """What a preempt answered, by node."""
+    """The answer of a preempt call, by node."""
     found = {}
     nodes = _mapping(_field(_mapping(answer, "it"), "NodeNameToMetaVictims"), "NodeNameToMetaVictims")
     for node, item in nodes.items():
@@ -208,7 +208,7 @@ def _raise_error(body: Mapping[str, object]) -> None:
 
 
 def _reasons(body: Mapping[str, object], name: str, code: Code) -> dict[str, Refusal]:
-    """Equal reasons are one record; most nodes of an answer have the same few."""
+    """The refusals by node. Equal reasons share one record; most nodes of an answer have the same few."""
     refusals: dict[str, Refusal] = {}
     found = {}
     for node, reason in _mapping(_field(body, name), name).items():
@@ -232,7 +232,7 @@ def _names_of(value: object) -> tuple[str, ...] | None:
 
 
 def shown(text: str) -> str:
-    """A text of an answer as it may be shown to people."""
+    """A text of an answer, safe to show to users."""
     return cut(on_one_line(text[: SHOWN_MAX_LENGTH + 1]), SHOWN_MAX_LENGTH)
 
 

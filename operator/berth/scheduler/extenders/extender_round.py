@@ -1,11 +1,10 @@
-"""All that extenders are asked about one pod in one attempt, in the order in which kube-scheduler asks.
+"""All extender calls for one pod in one attempt, in kube-scheduler's order.
 
-Each filter gets the nodes that the one before has left. Then all that prioritise are asked at once, about the nodes
-that are left in the end; about a single one nobody is asked. A pod that a node was made free for is tried on that node
-alone first.
+Each filter gets the nodes that the one before has left. Then all prioritize calls are sent concurrently, for the nodes
+that are left in the end; for a single node none is sent. A nominated pod is first tried on its nominated node alone.
 
-An extender that fails and may be ignored has said nothing, and so has one that fails to prioritise, which costs its
-points alone. Any other failure ends the round.
+An ignorable extender that fails is skipped. A prioritize call that fails costs only its points. Any other failure ends
+the round.
 """
 
 import asyncio
@@ -33,7 +32,7 @@ Note = Callable[[ActivePolicy, Extender, ExtenderFailed], None]
 
 
 class ExtenderRound:
-    """One attempt's questions; `nodes` are those that fit, and every failure is noted."""
+    """The calls of one attempt; `nodes` are those that fit, and every failure is passed to `note`."""
 
     def __init__(
         self,
@@ -56,10 +55,10 @@ class ExtenderRound:
         self._node_bodies: Mapping[str, object] | None = None
 
     async def ask(self) -> ExtenderResult:
-        """What was said of the nodes; raises ExtenderFailed or Unavailable."""
+        """Call the extenders about the nodes; raises ExtenderFailed or Unavailable."""
         self._pod_body = await self._bodies.pod(self._pod)
         if self._pod_body is None:
-            return NOBODY  # the watch will say that the pod is gone
+            return NOBODY  # the pod is gone; the watch will report it
         kept = self._pod.nominated_node_name
         if kept in self._nodes and await self._is_let_onto(kept):
             return ExtenderResult(frozenset([kept]))

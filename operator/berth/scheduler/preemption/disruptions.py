@@ -1,9 +1,11 @@
-"""Pods that we push out, counted against disruption budgets until the budgets' own status counts them.
+"""Evictions of ours, counted against disruption budgets until the status of the budgets includes them.
 
-A budget says how many pods may go, as the disruption controller last saw them. A pod that we delete is missing in that
-number a moment later, and until then it looks as if one more could go (#91492). So it is taken off here, from the
-decision on, until it is seen leaving and the budget has been written again since; as the controller may have been at
-work when the pod began to leave, not before some seconds have passed. Where nobody writes budgets, until more have.
+A PodDisruptionBudget's status says how many disruptions are allowed, as the disruption controller last computed it.
+After we delete a pod, the controller needs a moment to update that number; until then one disruption too many seems
+allowed (#91492). So each eviction is subtracted here, from the decision on. It is counted until the pod is seen
+terminating and the budget has been written since. The controller may have been computing when the pod began to
+terminate, so at least LEAST_SECONDS must have passed. If no controller writes budgets, the count ends after
+MOST_SECONDS.
 """
 
 from dataclasses import dataclass, field
@@ -21,12 +23,12 @@ MOST_SECONDS = 10.0
 class _Leaver:
     node: str
     budgets: list[str]
-    since: float | None = None  # it was seen leaving
+    since: float | None = None  # when it was seen terminating
     versions: list[str] = field(default_factory=list)  # of the budgets at that moment
 
 
 class Disruptions:
-    """Keeps `State.disrupting`."""
+    """Maintains `State.disrupting`."""
 
     def __init__(self, state: State, clock: Clock) -> None:
         self._state = state
@@ -35,7 +37,7 @@ class Disruptions:
         self._budgets: Budgets | None = None
 
     def begin(self, pod: Pod, node_name: str) -> None:
-        """The pod is to leave the node, where it may have come after it had left another, or this one before."""
+        """The pod is to be evicted from the node; it may have been a victim before, on this node or another."""
         leaver = self._leavers.get(pod.uid)
         if leaver is None:
             leaver = _Leaver(node_name, [])
@@ -43,7 +45,7 @@ class Disruptions:
             leaver.node, leaver.since = node_name, None
         else:
             return
-        for key in self._budgets_of(pod):  # other ones than before, if it has other labels by now
+        for key in self._budgets_of(pod):  # other budgets than before if its labels have changed
             if key not in leaver.budgets:
                 leaver.budgets.append(key)
                 self._state.disrupting.setdefault(key, set()).add(pod.uid)
@@ -56,7 +58,7 @@ class Disruptions:
         return self._budgets.of(pod)
 
     def end(self, uid: str) -> None:
-        """The pod stays, or is counted by others now."""
+        """The pod is not evicted, or the budgets include it now."""
         leaver = self._leavers.pop(uid, None)
         for key in leaver.budgets if leaver is not None else ():
             pods = self._state.disrupting[key]
@@ -65,25 +67,25 @@ class Disruptions:
                 del self._state.disrupting[key]
 
     def heard_of_pod(self, uid: str) -> None:
-        """The cluster spoke of the pod."""
+        """The watch reported the pod."""
         leaver = self._leavers.get(uid)
         if leaver is not None and leaver.since is None and not self._is_there(uid, leaver.node):
             leaver.since, leaver.versions = self._clock.now(), self._versions(leaver)
 
     def look(self) -> None:
-        """End what the budgets count by now, and remember nothing of pods that are gone."""
+        """End what the budgets include by now, and forget pods that are gone."""
         if self._budgets is not None:
             self._budgets.forget_gone()
         now = self._clock.now()
         for uid, leaver in list(self._leavers.items()):
-            self.heard_of_pod(uid)  # a pod of which only its successor was heard is gone as well
+            self.heard_of_pod(uid)  # a pod is gone too if only its successor was reported
             if leaver.since is not None:
                 passed = now - leaver.since
                 if passed >= MOST_SECONDS or (passed >= LEAST_SECONDS and self._are_written(leaver)):
                     self.end(uid)
 
     def _is_there(self, uid: str, node_name: str) -> bool:
-        """Whether the pod is on the node, and is not going to leave it as the cluster knows."""
+        """Whether the pod is on the node and is not terminating."""
         there = self._state.table.pods_on(node_name).get(uid)
         return there is not None and not there.deleting
 

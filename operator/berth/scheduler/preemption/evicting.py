@@ -1,14 +1,14 @@
-"""Evictions: the victims of one preemption are pushed out in the background, and the preemptor waits for the end of it.
+"""Evictions: the victims of one preemption are evicted in the background; the preemptor waits for their end.
 
-    start --> each victim is marked and deleted, some at a time --> the watch shows that they leave --> the end:
-                 |                                                                                 park, or try again
-                 +--- one could not be pushed out: the nomination is withdrawn, again after the backoff
+    start --> each victim gets a condition and is deleted --> the watch shows them terminating --> the end:
+                 |                                                                      unschedulable, or try again
+                 +--- an eviction failed: the nomination is withdrawn, backoff
 
-An attempt is not over while its evictions run, so the pod is not tried and does not preempt again; what happens
-meanwhile is kept with it by the queue. They are over when the watch has shown that the victims leave (or, where it is
-late, a look at the API server): from then on the engine sees for itself that the pod has nothing to do but wait
-(#134249). Before each request it is asked whether the pod still wants it: none is sent for a pod that is gone, that has
-lost its nomination, whose policy lets it preempt no more, or once the scheduler is closed.
+The attempt of the preemptor lasts as long as its evictions, so the pod is not tried and does not preempt again. The
+queue logs the events that happen meanwhile. The evictions are over when the watch has shown that the victims are
+terminating (or, if it is late, a read from the API server). From then on the engine itself sees that the pod only has
+to wait (#134249). Before each request it is checked whether the eviction is still needed. No request is sent if the
+preemptor is gone, has lost its nomination, or may not preempt under its policy any more, nor if the queue is closed.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ from berth.scheduler.queue.queueing_hints import rejecting
 from berth.scheduler.reporting import Reporter
 from berth.scheduler.waiting import wait_for_signal, wait_for_tasks
 
-PLACES = 64  # for evictions that run at the same time
-SHOWN_SECONDS = 10.0  # within which the watch shows what was deleted
+PLACES = 64  # concurrent evictions
+SHOWN_SECONDS = 10.0  # after a deletion, within which the watch should show it
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ GiveUp = Callable[[str], bool]
 
 @dataclass(slots=True, eq=False)
 class Push:
-    """A preemption: one pod, the node that is made free for it, and who has to go."""
+    """A preemption: the preemptor, the node that is freed for it, and the victims."""
 
     item: QueuedPod
     pod: Pod
@@ -53,21 +53,21 @@ class Push:
     victims: Sequence[Pod]
     diagnosis: Diagnosis
     problem: str = ""
-    is_done: bool = False  # all were pushed out, or were gone
-    signal: asyncio.Event = field(default_factory=asyncio.Event)  # the watch spoke of it, or of a victim
+    is_done: bool = False  # all victims were evicted, or were gone
+    signal: asyncio.Event = field(default_factory=asyncio.Event)  # the watch reported the preemptor or a victim
 
 
 @dataclass(slots=True, eq=False)
 class _Leaver:
-    """A pod that has to go, and for whom; several may want it, and it is pushed out once."""
+    """A victim and the preemptions that evict it; several may, but it is evicted once."""
 
-    pushes: dict[Push, None] = field(default_factory=dict)  # in the order in which they came
+    pushes: dict[Push, None] = field(default_factory=dict)  # in the order of their start
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_done: bool = False
 
 
 class Evicting:
-    """The preemptions that are under way; `give_up` ends the assignment of a pod that is not bound yet."""
+    """The running preemptions; `give_up` ends the binding cycle of a victim whose bind has not started."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Evicting:
         return len(self._running)
 
     def start(self, push: Push) -> None:
-        """Push the victims out; returns at once. The pod is in flight until that is over."""
+        """Evict the victims; returns at once. The preemptor is in flight until that is over."""
         self._running[push.pod.uid] = push
         for victim in push.victims:
             self._leaving.setdefault(victim.uid, _Leaver()).pushes[push] = None
@@ -115,25 +115,25 @@ class Evicting:
         task.add_done_callback(self._ended)
 
     def wait(self, item: QueuedPod, active: ActivePolicy, diagnosis: Diagnosis) -> None:
-        """Park the pod, until something happens that may let it onto a node."""
+        """Make the pod unschedulable until an event that may help it."""
         plugins = rejecting(active.pipeline, diagnosis)
         self._queue.park(item, diagnosis.wakes_on, active.policy.pace, plugins, blamed=diagnosis.plugins)
 
     def look(self, uid: str) -> None:
-        """The cluster spoke of the pod: a preemptor, a victim, or one that is neither."""
+        """The watch reported the pod: a preemptor, a victim, or neither."""
         self.disruptions.heard_of_pod(uid)
         leaver = self._leaving.get(uid)
         if leaver is not None:
             for push in leaver.pushes:
                 there = self._state.table.pods_on(push.node).get(uid)
                 if there is not None and not there.deleting and not leaver.is_done:
-                    self.disruptions.begin(there, push.node)  # again, if it had left and came back
+                    self.disruptions.begin(there, push.node)  # again, if it was gone and has come back
                 push.signal.set()
         if uid in self._running:
             self._running[uid].signal.set()
 
     async def drain(self, seconds: float) -> None:
-        """Let the evictions that run end; none begins any more, since the queue is closed."""
+        """Wait for running evictions; none begins any more, because the queue is closed."""
         for push in self._running.values():
             push.signal.set()
         await wait_for_tasks(list(self._tasks), self._clock, seconds)
@@ -163,11 +163,11 @@ class Evicting:
                 if leaver.is_done:
                     return
                 if not go_on():
-                    raise NotEvicted("it has not to go any more")
+                    raise NotEvicted("the eviction is no longer needed")
                 if victim.uid not in self._state.table.pods_on(push.node):
                     self.outcomes["gone"] += 1
                 elif self._give_up(victim.uid):
-                    self.disruptions.end(victim.uid)  # no budget has ever counted it
+                    self.disruptions.end(victim.uid)  # it never ran, so no budget counts it
                     self._evicted(push, victim, in_memory=True)
                 elif await self._cluster.evict(victim, push.pod, go_on):
                     self._evicted(push, victim)
@@ -181,7 +181,7 @@ class Evicting:
             self._not_evicted(push, victim, f"{type(error).__name__}: {error}")
 
     def _goes_on(self, push: Push) -> bool:
-        """Whether the victims have still to go."""
+        """Whether the victims still have to be evicted."""
         if push.problem or not self._queue.is_open or not self._queue.is_in_flight(push.item):
             return False
         pod = self._intake.wanted(push.pod.uid)
@@ -196,14 +196,14 @@ class Evicting:
         self._reporter.preempted(victim, push.pod, push.node, in_memory=in_memory)
 
     def _not_evicted(self, push: Push, victim: Pod, problem: str) -> None:
-        if self._goes_on(push):  # else it was not for want of trying
+        if self._goes_on(push):  # else the eviction was cancelled, which is no failure
             self.outcomes["failed"] += 1
             push.problem = problem
-            text, extra = "Pod %s cannot be pushed out for Pod %s: %s", about(victim, node=push.node)
+            text, extra = "Pod %s cannot be evicted for Pod %s: %s", about(victim, node=push.node)
             logger.warning(text, victim.key, push.pod.key, problem, extra=extra)
 
     async def _see_them_leave(self, push: Push) -> None:
-        """Until the watch has shown it of every victim; where it is late, the API server is asked."""
+        """Wait until the watch has shown every victim terminating; if it is late, read them from the API server."""
         late = self._clock.now() + SHOWN_SECONDS
         while self._goes_on(push) and (staying := self._staying(push)):
             seconds = late - self._clock.now()
@@ -228,9 +228,9 @@ class Evicting:
             self._faults.note("reading", victim, error)
 
     def _end(self, push: Push) -> None:
-        """The attempt is over."""
+        """End the attempt of the preemptor."""
         item = push.item
-        if self._running.get(item.uid) is push:  # else the pod was queued anew meanwhile
+        if self._running.get(item.uid) is push:  # else the pod was queued again meanwhile
             del self._running[item.uid]
         for victim in push.victims:
             leaver = self._leaving[victim.uid]
@@ -251,9 +251,9 @@ class Evicting:
         elif push.is_done:
             there = self._state.table.pods_on(push.node)
             if not any(victim.uid in there and there[victim.uid].deleting for victim in push.victims):
-                self._queue.wake_pod(item.uid)  # nobody is left whose end would be told (#141694)
+                self._queue.wake_pod(item.uid)  # nobody is left whose deletion would be reported (#141694)
             self.wait(item, push.active, push.diagnosis)
-        else:  # the scheduler was closed, somebody else has the node, or the policy is against it
+        else:  # the queue is closed, the nomination is lost, or the policy forbids preemption
             if self._queue.is_open and pod.nominated_node_name == push.node:
                 self._nominator.withdraw(pod)
             self._queue.abandon(item)

@@ -1,14 +1,16 @@
-"""Preemption carried out: a pod that fits nowhere pushes pods of lower priority out, and waits until they are gone.
+"""Preemption (PostFilter): a pod that fits on no node has pods of lower priority evicted, and waits until they are
+gone.
 
-    reject --- no preemption, or nobody to push out: park, report
-       |------ extenders have a say in it: asked, then on with what they leave
-       +------ a node: nominated at once (`nominating`) --> victims pushed out in the background (`evicting`)
+    reject --- no preemption, or no victims help: unschedulable, report
+       |------ extenders take part: call them, then continue with the candidates that they leave
+       +------ a node: nominated at once (`nominating`) --> victims evicted in the background (`evicting`)
 
-What is decided is decided in one step with the attempt. The nomination holds from that step on: for others the pod is
-as good as there. Pods of lower priority that wait for the same node wait for it no more, and are tried again.
+The decision is made in the same step as the attempt. The nomination counts from that step on: for other decisions the
+pod takes its room on the node. Pods of lower priority that are nominated to the same node lose their nomination, and
+are tried again.
 
-What it does not do: choose victims (`berth.engine.preemption.preemption`), count those that budgets do not count yet
-(`disruptions`).
+What it does not do: choose victims (`berth.engine.preemption.preemption`), count evictions that budgets do not include
+yet (`disruptions`).
 """
 
 import asyncio
@@ -42,14 +44,14 @@ BUCKETS = (1, 2, 4, 8, 16, 32, 64)
 
 @dataclass(slots=True, eq=False)
 class _Asking:
-    """One pod about whose victims extenders are asked."""
+    """A preemptor about whose victims extenders are being called."""
 
     item: QueuedPod
     task: asyncio.Task[None]
 
 
 class Preempting:
-    """`extenders` are asked by whoever set them here; `give_up` ends the assignment of a pod that is not bound yet."""
+    """Preempts for rejected pods. `extenders` is set by the caller; `give_up` ends the binding cycle of a victim."""
 
     def __init__(
         self,
@@ -94,13 +96,13 @@ class Preempting:
         self.stand_by = self._nominator.stand_by
         self.extenders: ExtenderPort | None = None
         self.attempts = 0
-        self.victims: Counter[int] = Counter()  # how often so many were chosen
+        self.victims: Counter[int] = Counter()  # preemptions by number of victims
 
     def reject(self, item: QueuedPod, pod: Pod, active: ActivePolicy, diagnosis: Diagnosis) -> None:
-        """End an attempt that has found no node, on the state that it was made on."""
+        """End an attempt that found no node, on the state on which it was made."""
         survey, query, kept = diagnosis.survey, diagnosis.query, diagnosis.in_words()
         if active.preemption is None or survey is None or query is None:
-            self.withdraw(pod)  # nobody makes a node free for it, and the one that it was nominated to does not fit
+            self.withdraw(pod)  # its nominated node does not fit, and no other is freed for it
             self._park(item, pod, active, kept, kept.message)
             return
         self.attempts += 1
@@ -143,7 +145,7 @@ class Preempting:
         diagnosis: Diagnosis,
         candidates: Sequence[Candidate],
     ) -> None:
-        """The extenders, and go on with what they leave, if pod and policy are still those that were asked about."""
+        """Call the extenders, then continue with what they leave, if pod and policy have not changed."""
         refusal, left = NOBODY_LEFT, list[Candidate]()
         try:
             left = await extenders.narrow(active, asked, candidates)
@@ -154,7 +156,7 @@ class Preempting:
             refusal = NoNomination(f"preemption: the scheduler failed: {type(error).__name__}: {error}", error=True)
         finally:
             asking = self._asking.get(item.uid)
-            if asking is not None and asking.task is asyncio.current_task():  # else the pod is asked about anew
+            if asking is not None and asking.task is asyncio.current_task():  # else a new attempt has its own call
                 del self._asking[item.uid]
         try:
             self._go_on(item, asked, active, diagnosis, candidates, left, refusal)
@@ -172,9 +174,9 @@ class Preempting:
         left: Sequence[Candidate],
         refusal: NoNomination,
     ) -> None:
-        """With the candidates that are left, on the cluster as it is now; refused where none is possible.
+        """Preempt with one of the candidates that are left, on the current cluster; reject the pod if none is possible.
 
-        Where one of the victims that were offered need not go any more, everything is looked at anew.
+        If one of the offered victims need not be evicted any more, the whole attempt is repeated.
         """
         if not self._queue.is_in_flight(item):
             return
@@ -202,13 +204,13 @@ class Preempting:
             self._preempt(item, pod, active, diagnosis, chosen)
 
     def _is_possible(self, pod: Pod, active: ActivePolicy, nomination: Nomination) -> bool:
-        """Whether what extenders want is still enough, on the cluster as it is now, and nobody who may not goes."""
+        """Whether the extenders' victims still suffice on the current cluster and all have a lower priority."""
         if any(victim.priority >= pod.priority for victim in nomination.victims):
             return False
         return active.pipeline.fits_without(pod, self._state, nomination.node, nomination.victims)
 
     def _spares_one(self, pod: Pod, active: ActivePolicy, chosen: Nomination, offered: Sequence[Candidate]) -> bool:
-        """Whether a victim that we had chosen ourselves need not go any more; those that extenders add are theirs."""
+        """Whether one of the victims that we chose need not be evicted; those that extenders add are not checked."""
         nominations = (candidate.nominate() for candidate in offered)
         ours = {victim.uid for said in nominations if said.node == chosen.node for victim in said.victims}
         victims = [victim for victim in chosen.victims if victim.uid in ours]
@@ -226,16 +228,16 @@ class Preempting:
         self._nominator.nominate(pod, nomination.node)
         self._reporter.rejected(pod, diagnosis.message, error=False)
         victims = [victim for victim in nomination.victims if not victim.deleting]
-        if not victims:  # nothing has to be done, and what is leaving says so when it is gone
+        if not victims:  # all victims are terminating; their deletion is an event
             self._evicting.wait(item, active, diagnosis)
             return
         self.victims[len(nomination.victims)] += 1
         self._evicting.start(Push(item, pod, active, nomination.node, victims, diagnosis))
 
-    # --- what the cluster says ---------------------------------------------------------------------------------------
+    # --- events of the cluster ---------------------------------------------------------------------------------------
 
     def look(self, uid: str) -> None:
-        """The cluster spoke of the pod: a preemptor, a victim, or one that is neither."""
+        """The watch reported the pod: a preemptor, a victim, or neither."""
         self._evicting.look(uid)
         asking = self._asking.get(uid)
         if asking is not None and (asking.item.changed or not self._queue.is_in_flight(asking.item)):
@@ -243,10 +245,10 @@ class Preempting:
             asking.task.cancel()
             self._queue.abandon(asking.item)
 
-    # --- the end -----------------------------------------------------------------------------------------------------
+    # --- shutdown and statistics -------------------------------------------------------------------------------------
 
     async def drain(self, seconds: float) -> None:
-        """Ask nobody any more, and let the evictions that run end; none begins, since the queue is closed."""
+        """Cancel calls to extenders and wait for running evictions; none begins, because the queue is closed."""
         tasks = [asking.task for asking in self._asking.values()]
         for task in tasks:
             task.cancel()
@@ -254,7 +256,7 @@ class Preempting:
         await self._evicting.drain(seconds)
 
     def statistics(self) -> dict[str, Any]:
-        """`victims`: how often so many were chosen, by the bounds of kube-scheduler's histogram, with sum and count."""
+        """`victims`: how often this many were chosen, by the bounds of kube-scheduler's histogram; sum and count."""
         counts = self.victims
         return {
             "attempts": self.attempts,

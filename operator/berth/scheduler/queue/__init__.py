@@ -1,11 +1,11 @@
-"""The pods that wait for a node, and when each of them is tried next.
+"""The scheduling queue: the pods that wait for a node, and when each of them is tried next.
 
-queue              Queue: active, backing off, unschedulable, gated
-queued_pod         a pod in the queue, and the parts that it can be in
-sorting, heap      which pod is tried first
-unschedulable      unschedulable pods, by what may help them
-queueing_hints     asks the plugins that rejected a pod whether an event helps
-openings           as many pods are tried as an event can help
-change_log         the last events, for attempts that had begun before them
+queue              Queue: active, backoff, unschedulable, gated
+queued_pod         a pod in the queue, and the parts of the queue
+sorting, heap      the order of the pods
+unschedulable      unschedulable pods, indexed by the events that may help them
+queueing_hints     asks the plugins that rejected a pod whether an event may help
+openings           limits the pods that an event moves back to the number that it can help
+change_log         the latest events, for attempts that began before them
 queue_reasons, queue_counters      for metrics
 """

@@ -1,7 +1,7 @@
-"""The last changes, so that an attempt can be told what happened since it began.
+"""Change log: the latest events, for attempts that were running when they occurred.
 
-One log for all attempts that are under way: what a change costs does not hang on how many there are. It is bounded;
-an attempt that began before the oldest change that is still there learns that it has missed something.
+All running attempts share one log, so the cost of an event does not depend on their number. The log is bounded: an
+attempt that began before the oldest logged event learns that it has missed some.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ class ChangeLog:
 
     @property
     def mark(self) -> int:
-        """Now, for `since`."""
+        """The current position, for `since`."""
         return self._noted
 
     def note(self, change: Change) -> None:
@@ -27,14 +27,14 @@ class ChangeLog:
         self._changes.append(change)
 
     def since(self, mark: int) -> list[Change] | None:
-        """What was noted since then, the oldest first; None where some of it is not kept any more."""
+        """The changes since this position, oldest first; None if some of them are no longer in the log."""
         missed = self._noted - mark
         if missed > len(self._changes):
             return None
         return list(self._changes)[len(self._changes) - missed :]
 
     def clear(self) -> None:
-        """Nobody is left who would ask."""
+        """Drop all changes: no attempt needs them."""
         self._changes.clear()
 
     def __len__(self) -> int:

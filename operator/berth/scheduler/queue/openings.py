@@ -1,12 +1,11 @@
-"""What may help unschedulable pods, until as many of them as it can help have been tried.
+"""Openings: events that may help unschedulable pods, until as many of these have been tried as the event can help.
 
 A change on one node opens that node for the groups of pods that it may help there; any other change opens the cluster
-as a whole (""). Of these groups only so many pods are brought back at once as the node has room for, and the next ones
-when these have been decided, if the change may still help them then. So a node that joins costs as many attempts as it
-takes pods, however many wait for it, and nobody is lost: an opening ends when it can help nobody any more who was not
-tried since.
+as a whole (""). Only as many pods of these groups are moved back at once as the node has room for. The next ones follow
+when these have been decided, if the change may still help them. So a new node costs as many attempts as it takes pods,
+however many wait for it. No pod is forgotten: an opening ends when it can help no pod that has not been tried since.
 
-The queue brings pods back; this is what it has to remember in between.
+The queue moves the pods; this module keeps the state in between.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,13 +21,13 @@ _TURN: Final = attrgetter("turn")
 
 
 class Hope(NamedTuple):
-    """What may help groups: their pods that became unschedulable up to `mark` have not been tried since."""
+    """Changes that may help a group: its pods that became unschedulable up to `mark` have not been tried since."""
 
     changes: tuple[Change, ...]
     mark: int
 
     def with_change(self, change: Change, mark: int) -> "Hope":
-        """One more change; beyond a few, nothing more is known of them than their events."""
+        """Adds a change; beyond MOST_CHANGES only the events of the changes are kept."""
         if len(self.changes) < MOST_CHANGES:
             return Hope((*self.changes, change), mark)
         return Hope((Change(change.events.union(*(other.events for other in self.changes))),), mark)
@@ -36,7 +35,7 @@ class Hope(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Opening:
-    """The groups that wait for the node ("" for the cluster), and the pods that were brought back for it."""
+    """The groups that a change on the node ("" for the cluster) may help, and the pods that were moved back for it."""
 
     node: str
     hopes: dict[Group, Hope] = field(default_factory=dict)
@@ -45,7 +44,7 @@ class Opening:
 
 
 class Openings:
-    """By node; those that are due can go on: nobody whom they brought back is still to be tried."""
+    """Openings by node; an opening is due if none of the pods that it moved back is still to be tried."""
 
     def __init__(self) -> None:
         self._openings: dict[str, Opening] = {}
@@ -62,12 +61,12 @@ class Openings:
         return bool(self._due)
 
     def open(self, node: str, change: Change, groups: Iterable[Group], mark: int) -> Opening:
-        """The change may help these groups there. They may be many: those of which the same is known share a hope."""
+        """Add a change that may help these groups. There may be many: groups with equal changes share a Hope."""
         opening = self._openings.get(node)
         if opening is None:
             opening = self._openings[node] = Opening(node)
         hopes, first = opening.hopes, Hope((change,), mark)
-        longer: dict[int, tuple[Hope, Hope]] = {}  # by identity: the hope so far, which is kept for that, and the next
+        longer: dict[int, tuple[Hope, Hope]] = {}  # by id(): the old hope, kept alive for its id, and the new
         for group in groups:
             known = hopes.get(group)
             if known is None:
@@ -81,20 +80,20 @@ class Openings:
         return opening
 
     def take_due(self) -> list[Opening]:
-        """Those that can go on, in the order in which they could."""
+        """The openings that can continue, in the order in which they became due."""
         due = list(self._due.values())
         self._due.clear()
         return due
 
     def in_order(self, opening: Opening) -> list[tuple[Group, Hope]]:
-        """The groups, those first whose turn is first."""
+        """The groups in the order of their first pods."""
         if not opening.ordered:
             opening.hopes = {group: opening.hopes[group] for group in sorted(opening.hopes, key=_TURN)}
             opening.ordered = True
         return list(opening.hopes.items())
 
     def settle(self, opening: Opening) -> None:
-        """After a look: it has ended, can go on, or waits for those that it brought back."""
+        """After a pass: the opening has ended, can continue, or waits for the pods that it moved back."""
         if not opening.hopes:
             if self._openings.get(opening.node) is opening:
                 del self._openings[opening.node]
@@ -103,7 +102,7 @@ class Openings:
             self._due[opening.node] = opening
 
     def tried(self, opening: Opening, uid: str) -> bool:
-        """A pod that was brought back is tried, or has left; whether the opening can go on by that."""
+        """A pod that was moved back is tried, or has left; returns whether the opening can continue now."""
         opening.out.discard(uid)
         if opening.out or not opening.hopes:
             return False

@@ -1,46 +1,46 @@
-"""The pods that wait for a node, and when each of them is tried next.
+"""The scheduling queue: the pods that wait for a node, and when each of them is tried next.
 
                     add                          pop
-      (outside) ----------> active ---------------------> in flight ----> done: assumed, gone, or nobody's any more
+      (outside) ----------> active ---------------------> in flight ----> done: assumed, gone, or without a policy
           |                 ^  ^  ^                        |     |
-          | has gates       |  |  | backoff over, or       |     | fail, or something that may help
-          v                 |  |  | nothing else to do     |     v happened during the attempt
+          | has gates       |  |  | backoff over, or       |     | fail, or an event that may help
+          v                 |  |  | active is empty        |     v happened during the attempt
         gated --------------+  |  +-------------------- backoff  (1 s, doubling to 10 s with every attempt)
                gates gone      |                           ^  |
                                |  wake, or 5 minutes       |  | park
                                +------------------- unschedulable <----+
                                                     (wake before the backoff is over: to backoff)
 
-An attempt that has to wait for its turn with somebody outside is held, and goes on as if it had just begun. A pod that
-found a node which it may yet be refused has left, but is lent: what happens is kept for it as if it were in flight.
+An attempt that has to wait before it may call an extender is held; later it continues as if it had just begun. A pod
+that waits on Permit has left the queue, but may still be rejected. It is kept in `_lent`, and events are logged for it
+as if it were in flight.
 
-The times are those of kube-scheduler, and the policy that made the attempt may have others (`Pace`).
+The times are those of kube-scheduler; the policy of the attempt may set others (`Pace`).
 
 Invariants:
 
-1. A UID is in exactly one part, and the part's container holds it; everything that has left is in none.
-2. No change is lost: what comes while a pod is in flight is kept in a log and judged when it is parked (#72122). The
-   log is bounded; where it did not suffice, the pod comes back.
-3. What woke a pod is what rejected it last: each attempt replaces the set (#120334).
-4. An attempt that failed, rather than found no node, always comes back after its backoff, and not earlier unless
-   another policy decides for the pod: how long it waits, which may be days, was said by a policy that may be fixed by
-   then.
-5. Time is the injected clock's: there is no ticker, `pop` computes the next moment at which anything is due.
-6. Nothing that happens holds the loop for long: no more than ASKED_AT_ONCE hints are asked, BROUGHT_AT_ONCE pods
-   brought back and STEPS_AT_ONCE steps of other work done at once. The rest follows between attempts.
+1. A UID is in exactly one part, and that part's container holds it; a pod that has left is in none.
+2. No event is lost: events that occur while a pod is in flight are logged, and evaluated when it becomes unschedulable
+   (#72122). The log is bounded; if it has overflowed, the pod is tried again.
+3. A pod depends on the plugins of its last rejection only: each attempt replaces the set (#120334).
+4. A pod whose attempt failed with an error always comes back after its backoff. It comes back earlier only if another
+   policy decides for it: the backoff, which may be days, was set by a policy that may be fixed by then.
+5. Time is the injected clock's: there is no ticker, `pop` computes when the next pod is due.
+6. No event blocks the loop for long: at most ASKED_AT_ONCE hints are evaluated, BROUGHT_AT_ONCE pods moved and
+   STEPS_AT_ONCE steps of other work done at once. The rest follows between attempts.
 
-The order is that of the queue-sort plugin (`sorting`). A change touches only the pods that it may help: unschedulable
-pods that are alike to the plugins that rejected them are one group, the groups that a change may help are found by
-columns (`parked`) and judged by these plugins' hints (`hints`), and of a group as many pods are brought back at once as
-there is room for where the change happened (`openings`). Without hints every pod that listens to an event is brought
-back by it. A gated pod costs nothing at all.
+The order is that of the QueueSort plugin (`sorting`). An event touches only the pods that it may help. Unschedulable
+pods that are equal to the plugins that rejected them form a group. The groups that an event may help are found by
+columns (`unschedulable`) and checked with the plugins' queueing hints (`queueing_hints`). Of each group only as many
+pods are moved back at once as there is room for on the node of the event (`openings`). Without hints an event moves
+back every pod that listens to it. A gated pod costs nothing.
 
-Pods that come back because of no change in the cluster, but because another policy decides for them, or because they
-have waited for minutes, come back behind new pods: of two pods of equal priority the new one is tried first, and in a
-queue that never ends they take turns. Where their priorities differ, the higher goes first as always.
+Pods that come back for another reason than an event (another policy decides for them, or the flush interval is over)
+are queued behind new pods. Of two pods of equal priority the new one is tried first, and if both kinds are always
+present, they alternate. A higher priority always goes first.
 
-What it does not do: know nodes, policies or the API server. Whom it serves is decided by whoever calls `add` and
-`remove`.
+What it does not do: know nodes, policies or the API server. The caller of `add` and `remove` decides which pods are
+queued.
 """
 
 import asyncio
@@ -71,23 +71,23 @@ from berth.scheduler.waiting import wait_for_signal
 __all__ = ["Part", "Queue", "QueuedPod"]
 
 MOST_DOUBLINGS: Final = 32
-ASKED_AT_ONCE: Final = 16  # changes that groups are judged by, when one happens and between two attempts
-BROUGHT_AT_ONCE: Final = 64  # pods that one opening, or one turn, makes active
-STEPS_AT_ONCE: Final = 256  # of work that is done later, when it is handed over
-STEPS_A_TURN: Final = 64  # of it, between two attempts
+ASKED_AT_ONCE: Final = 16  # hints that are evaluated when an event happens, and between two attempts
+BROUGHT_AT_ONCE: Final = 64  # pods that one opening, or one `pop`, makes active
+STEPS_AT_ONCE: Final = 256  # steps of `do_later` that run at once
+STEPS_A_TURN: Final = 64  # further steps between two attempts
 
 
 class Queue:
-    """The waiting pods of all scheduler names that somebody serves."""
+    """The waiting pods of all scheduler names that have a policy."""
 
     def __init__(self, clock: Clock, sort: QueueSort | None = None) -> None:
         self._clock = clock
         self._sort: QueueSort = sort or PrioritySort()
-        self.hints: QueueingHints | None = None  # set by whoever knows the cluster
+        self.hints: QueueingHints | None = None  # set by the Scheduler; None: hints are off
         self._sequence = itertools.count()
         self._items: dict[str, QueuedPod] = {}
         self._active: Heap[QueuedPod] = Heap()
-        self._returning: Heap[QueuedPod] = Heap()  # active too, behind the new ones
+        self._returning: Heap[QueuedPod] = Heap()  # active pods that go behind new ones
         self._is_turn_of_returning = False
         self._backoff: Heap[QueuedPod] = Heap()
         self._failed: Heap[QueuedPod] = Heap()
@@ -99,15 +99,15 @@ class Queue:
         self._gated: dict[str, QueuedPod] = {}
         self._in_flight: dict[str, QueuedPod] = {}
         self._held: dict[str, QueuedPod] = {}
-        self._lent: dict[str, QueuedPod] = {}  # have left, and may come back to be parked
+        self._lent: dict[str, QueuedPod] = {}  # have left to wait on Permit, and may come back unschedulable
         self._open = True
         self._signal = asyncio.Event()
         self.tally = QueueCounters()
 
-    # --- what there is to schedule -------------------------------------------------------------------------------
+    # --- pods of the queue ---------------------------------------------------------------------------------------
 
     def add(self, pod: Pod) -> None:
-        """A pod that wants a node, new or in a new version."""
+        """Add a pod that wants a node, or update it."""
         item = self._items.get(pod.uid)
         if item is None:
             self._admit(QueuedPod(pod, next(self._sequence), self._clock.now()))
@@ -115,19 +115,19 @@ class Queue:
             self._update(item, pod)
 
     def remove(self, uid: str) -> None:
-        """The pod wants no node any more, wherever it is; an attempt that is under way ends without effect."""
+        """Remove a pod from whatever part it is in; an attempt that is running ends without effect."""
         item = self._items.pop(uid, None)
         if item is not None:
             self._leave(item)
             self._blame(item, ())
 
     def part_of(self, uid: str) -> Part | None:
-        """Where the pod is."""
+        """The part of the queue that the pod is in; None if it is not queued."""
         item = self._items.get(uid)
         return item.part if item else None
 
     def is_next(self, item: QueuedPod) -> bool:
-        """Whether the pod is to be looked at again when others have been tried for what happened."""
+        """Whether an event that may help the pod is still being handled, so that the pod will be checked again."""
         group = self._unschedulable.group(item.group)
         if group is None:
             return False
@@ -135,11 +135,11 @@ class Queue:
         return any(hope is not None and item.parked <= hope.mark for hope in hopes)
 
     def waiting(self) -> list[Pod]:
-        """Every pod that waits for nothing but a node: all of them but the gated ones."""
+        """Every pod of the queue except the gated ones."""
         return [item.pod for item in self._items.values() if item.part is not Part.GATED]
 
     def items(self) -> list[QueuedPod]:
-        """Every pod with where it is and why, for whoever wants to look."""
+        """Every pod of the queue, for dumps and metrics."""
         return list(self._items.values())
 
     def statistics(self) -> dict[str, int]:
@@ -156,16 +156,16 @@ class Queue:
 
     @property
     def is_open(self) -> bool:
-        """Whether pods are given out."""
+        """Whether `pop` returns pods."""
         return self._open
 
     def open(self) -> None:
-        """Let `pop` give out pods."""
+        """Let `pop` return pods."""
         self._open = True
         self._signal.set()
 
     def close(self) -> None:
-        """Keep `pop` waiting, whatever there is."""
+        """Make `pop` wait until `open` is called."""
         self._open = False
 
     async def pop(self) -> QueuedPod:
@@ -182,21 +182,21 @@ class Queue:
                 await wait_for_signal(self._signal, self._clock, self._seconds_until_due())
 
     def done(self, uid: str) -> None:
-        """The attempt found a node, or the pod is nobody's any more: it leaves."""
+        """The attempt found a node, or the pod has no policy any more: it leaves the queue."""
         self.remove(uid)
 
     def lend(self, item: QueuedPod) -> None:
-        """The attempt found a node that somebody may still refuse: the pod leaves, and what happens is kept for it."""
+        """The attempt found a node, but Permit may still reject the pod: it leaves, and events are logged for it."""
         self._lent[item.uid] = item
         self.remove(item.uid)
 
     def write_off(self, uid: str) -> None:
-        """A pod that was lent has its node, or comes back otherwise: what happens is not kept for it any more."""
+        """A pod that was lent gets its node, or is queued by other means: stop logging events for it."""
         if self._lent.pop(uid, None) is not None:
             self._keep_changes()
 
     def recall(self, item: QueuedPod, wakes_on: frozenset[Event]) -> None:
-        """A pod that was lent is refused its node: what happened up to now counts, what its leaving causes does not."""
+        """A pod that was lent is rejected: evaluate the events up to now, except those that it causes itself."""
         if self._lent.get(item.uid) is item:
             item.wakes_on, item.plugins = wakes_on, ()
             missed = self._log.since(item.began)
@@ -208,7 +208,7 @@ class Queue:
     def park_again(
         self, item: QueuedPod, pod: Pod, wakes_on: frozenset[Event], pace: Pace, blamed: Iterable[str] = ()
     ) -> None:
-        """A pod that was recalled waits for one of these events, and for nothing if one has happened before that."""
+        """Make a recalled pod unschedulable until one of these events; try it at once if one has already happened."""
         if item.uid in self._items:
             return
         item.changed |= not asks_the_same(item.pod, pod)
@@ -218,7 +218,7 @@ class Queue:
         self.park(item, wakes_on, pace, blamed=blamed)
 
     def is_in_flight(self, item: QueuedPod) -> bool:
-        """Whether the attempt that this was given out for is still the pod's: it neither left nor was queued anew."""
+        """Whether this attempt is still current: the pod has neither left nor been queued again."""
         return self._in_flight.get(item.uid) is item
 
     def park(
@@ -229,14 +229,15 @@ class Queue:
         plugins: Sequence[Plugin] = (),
         blamed: Iterable[str] = (),
     ) -> None:
-        """The attempt found no node: wait for one of these events, of which some may have happened already.
+        """The attempt found no node: the pod is unschedulable until one of these events. Events during the attempt
+        count.
 
-        At the pace of the attempt's policy; without one, at the pace that the pod had. `plugins` turned the pod away
-        and are asked whether a change helps; where none are named, each of the events does. `blamed` are the names
-        of those that turned it away, asked or not.
+        `pace` is that of the attempt's policy; by default the pod keeps its own. `plugins` rejected the pod, and their
+        queueing hints are used; if it is empty, each of the events moves the pod back. `blamed` are the names of all
+        plugins that rejected it, for metrics.
         """
         missed = self._log.since(item.began)
-        asked, profile, group = self._group_of(item.pod, wakes_on, plugins)  # before the attempt ends: asks plugins
+        asked, profile, group = self._group_of(item.pod, wakes_on, plugins)  # before the attempt ends: calls plugins
         if not self._land(item, wakes_on, pace):
             return
         item.plugins, item.profile, item.group = asked, profile, group
@@ -249,26 +250,26 @@ class Queue:
             self._enter(item, Part.UNSCHEDULABLE, causes.ATTEMPT_FAILED)
 
     def fail(self, item: QueuedPod, pace: Pace | None = None) -> None:
-        """The attempt ended in an error: again after the backoff."""
+        """The attempt ended with an error: try again after the backoff."""
         if self._land(item, NOTHING, pace):
             item.failed = not item.outdated
             self._enter(item, Part.ACTIVE if item.outdated else Part.BACKOFF, causes.ATTEMPT_FAILED)
 
     def abandon(self, item: QueuedPod) -> None:
-        """The attempt ended without an answer, by no fault of the pod's: it is tried anew in its turn."""
+        """The attempt ended without a result that concerns the pod: try again in the normal order, without backoff."""
         if self.is_in_flight(item):
             self._leave(item)
             item.attempts -= 1
             self._enter(item, Part.GATED if item.pod.gates else Part.ACTIVE, causes.FORCED)
 
     def hold(self, item: QueuedPod) -> None:
-        """The attempt has to wait before it looks at anything: the pod costs nothing until it is resumed."""
+        """The attempt has to wait before it reads anything: the pod costs nothing until `resume`."""
         if self.is_in_flight(item):
             self._leave(item)
             self._enter(item, Part.HELD)
 
     def resume(self, item: QueuedPod) -> bool:
-        """The attempt that was held goes on, from its beginning; False when the pod is not held any more."""
+        """Restart a held attempt; False if the pod is not held any more."""
         if self._held.get(item.uid) is not item:
             return False
         self._leave(item)
@@ -280,8 +281,9 @@ class Queue:
     def retry(
         self, pod: Pod, attempts: int, pace: Pace = PACE, queued: float | None = None, decider: object = None
     ) -> None:
-        """A pod that had left with a node comes back without one: again after the backoff of this many attempts;
-        `queued`: when it was first to be tried; `decider`: who decides for it.
+        """Queue a pod again that had left with a node and did not get it: after the backoff of this many attempts.
+
+        `queued`: when it first entered the active queue; `decider`: the policy that decides for it.
         """
         if pod.uid in self._items:
             return
@@ -292,11 +294,11 @@ class Queue:
         item.failed = True
         self._enter(item, Part.GATED if pod.gates else Part.BACKOFF, causes.ATTEMPT_FAILED)
 
-    # --- what brings pods back -----------------------------------------------------------------------------------
+    # --- events and policies -------------------------------------------------------------------------------------
 
     def wake(self, news: Iterable[Change | Event]) -> None:
-        """This happened: bring back whom it may help. A change of policy may help everybody, and so may an event of
-        which nothing more is known help everybody who listens to it.
+        """Handle events: move the pods that they may help back to the active queue or to backoff. A policy event may
+        help every pod; an event without details may help every pod that listens to it.
         """
         for change in _as_changes(news):
             if self._in_flight or self._lent:
@@ -311,18 +313,18 @@ class Queue:
                 self._wake(item, causes.cause_of(change))
 
     def outdate(self, concerns: Callable[[QueuedPod], bool]) -> None:
-        """Another policy decides for these of the pods that are in flight or lent: their attempts count for nothing."""
+        """Mark running and lent attempts as outdated whose pod another policy decides for now."""
         for item in chain(self._in_flight.values(), self._lent.values()):
             item.outdated |= concerns(item)
 
     def do_later(self, work: Iterator[None]) -> None:
-        """Do this between attempts, so many steps at a time; if it is little, at once."""
+        """Run this work between attempts, in bounded steps; at once if it is short."""
         if next(islice(work, STEPS_AT_ONCE, None), self) is not self:
             self._work.append(work)
             self._signal.set()
 
     def wake_pod(self, uid: str) -> None:
-        """Something happened for this pod that no event tells of: it is tried again, whatever it waits for."""
+        """Try this pod again, whatever events it listens to."""
         item = self._items.get(uid)
         if item is not None and item.part is Part.IN_FLIGHT:
             item.changed = True
@@ -330,7 +332,7 @@ class Queue:
             self._wake(item, causes.FORCED)
 
     def start_over(self, uid: str) -> None:
-        """The pod is another policy's now: if it waits, it is tried at once."""
+        """Another policy decides for the pod now: if it waits, it is tried at once."""
         item = self._items.get(uid)
         if item is not None and item.part is Part.IN_FLIGHT:
             item.outdated = True
@@ -338,20 +340,20 @@ class Queue:
             self._start_over(item, causes.POD_LABELS)
 
     def follow_decider(self, uid: str, decider: object) -> None:
-        """This decides for the pod now: if it waits because of another, it is tried again, behind new pods."""
+        """If the pod waits because of another decider than this, try it again, behind new pods."""
         item = self._items.get(uid)
         if item is not None and item.part in (Part.BACKOFF, Part.UNSCHEDULABLE) and item.decider != decider:
             item.returning = True
             self._start_over(item, causes.POLICY)
 
     def wake_in(self, namespace: str, concerns: Callable[[Pod], bool]) -> None:
-        """The namespace has changed: bring back those of its pods that it gives to another policy."""
+        """The namespace has changed: try those of its pods again for which another policy decides now."""
         self.outdate(lambda item: item.pod.namespace == namespace and concerns(item.pod))
         waiting = [*self._unschedulable.in_namespace(namespace), *self._backoff, *self._failed]
         mine = [item for item in waiting if item.pod.namespace == namespace]
         self.do_later(self._start_over_each(mine, concerns, causes.NAMESPACE))
 
-    # --- inside --------------------------------------------------------------------------------------------------
+    # --- parts of the queue --------------------------------------------------------------------------------------
 
     def _admit(self, item: QueuedPod) -> None:
         self._items[item.uid] = item
@@ -381,7 +383,7 @@ class Queue:
         self._bring_back_due(now)
         item = self._pop_active()
         if item is None:
-            # With nothing else to do, waiting out a backoff helps nobody; but an error is given its time.
+            # With an empty active queue a backoff is cut short, as in kube-scheduler; not the one of an error.
             item = self._backoff.pop()
             if item is not None:
                 self.tally.active[causes.BACKOFF_CUT] += 1
@@ -401,7 +403,7 @@ class Queue:
         if returning[0] > new[0]:
             return self._active.pop()
         item = returning[1]
-        if self._sort.key(item.pod, math.inf, item.sequence) < new[0]:  # before it, however long either has waited
+        if self._sort.key(item.pod, math.inf, item.sequence) < new[0]:  # a higher priority, whatever either has waited
             return self._returning.pop()
         self._is_turn_of_returning = not self._is_turn_of_returning
         return self._active.pop() if self._is_turn_of_returning else self._returning.pop()
@@ -422,7 +424,9 @@ class Queue:
             self._wake(first[1], causes.TIMEOUT)
 
     def _seconds_until_due(self) -> float | None:
-        """Until a failed pod's backoff or the first flush; the rest of backoff has been taken when this is asked."""
+        """Seconds until the backoff of a failed pod or the first flush. Other pods in backoff are not waited for: `pop`
+        has taken them already.
+        """
         if not self._open:
             return None
         firsts = filter(None, (self._failed.first(), self._unschedulable.first()))
@@ -430,7 +434,7 @@ class Queue:
         return None if moment is None else moment - self._clock.now()
 
     def _land(self, item: QueuedPod, wakes_on: frozenset[Event], pace: Pace | None) -> bool:
-        """End the attempt; False when the pod left, or was gated, during it."""
+        """End the attempt; False if the pod has left or was gated meanwhile."""
         if not self.is_in_flight(item):
             return False
         self._leave(item)
@@ -444,8 +448,9 @@ class Queue:
     def _group_of(
         self, pod: Pod, wakes_on: frozenset[Event], plugins: Sequence[Plugin]
     ) -> tuple[tuple[Plugin, ...], Profile, Hashable]:
-        """The plugins to ask for hints, none where one of them cannot tell pods apart; what they say of the pod; and
-        what pods of its group share.
+        """The plugins whose hints are used, what they say about the pod, and the key of its group.
+
+        No plugins are returned if one of them fails.
         """
         try:
             profile = Profile() if self.hints is None else profile_of(pod, wakes_on, plugins, self.hints.state)
@@ -471,14 +476,14 @@ class Queue:
         return self.hints.may_help(item.pod, item.plugins, change)
 
     def _start_over(self, item: QueuedPod, cause: str) -> None:
-        """Another policy may decide for the pod: nothing that an earlier one said counts any more."""
+        """Another policy may decide for the pod: make it active without backoff."""
         self._leave(item)
         self._enter(item, Part.ACTIVE, cause)
 
     def _start_over_each(
         self, items: Sequence[QueuedPod], concerns: Callable[[Pod], bool], cause: str
     ) -> Iterator[None]:
-        """Those that it concerns and that have not been tried since."""
+        """Start over those pods that it `concerns` and that have not been tried since."""
         attempts = [item.attempts for item in items]
         for item, before in zip(items, attempts, strict=True):
             if item.part in (Part.BACKOFF, Part.UNSCHEDULABLE) and item.attempts == before and concerns(item.pod):
@@ -486,10 +491,10 @@ class Queue:
                 self._start_over(item, cause)
             yield
 
-    # --- what changes bring back ---------------------------------------------------------------------------------
+    # --- pods that an event may help -----------------------------------------------------------------------------
 
     def _open_for(self, change: Change) -> None:
-        """Find the groups that the change may help, and bring back the first pods of these."""
+        """Find the groups that the change may help, and move their first pods back."""
         anywhere, here = self._concerned(change)
         for node, groups in (("", anywhere), (change.node, here)):
             if groups:
@@ -503,7 +508,7 @@ class Queue:
         return self._unschedulable.concerned(change, self.hints.state)
 
     def _go_on(self) -> None:
-        """A part of what is left to do of what happened."""
+        """Do a bounded part of the work that is left from earlier events."""
         left = ASKED_AT_ONCE
         for opening in self._openings.take_due():
             if left > 0:
@@ -514,8 +519,8 @@ class Queue:
             self._work.popleft()
 
     def _look(self, opening: Opening, most: int) -> int:
-        """Bring back the pods that the opening has room for; returns by how many changes groups were judged, which is
-        no more than so many, but for the last group.
+        """Move back the pods that the opening has room for. Returns the number of hints that were evaluated, at most
+        `most` apart from the last group.
         """
         asked = slow = 0
         if self.hints is not None:
@@ -544,7 +549,7 @@ class Queue:
         return asked
 
     def _bring_back(self, item: QueuedPod, opening: Opening, cause: str) -> bool:
-        """Whether the pod has to wait for its backoff first; then the opening does not wait for it."""
+        """Move the pod back; True if it goes to backoff, so that the opening does not wait for it."""
         self._wake(item, cause)
         if item.part is not Part.ACTIVE:
             return True
@@ -553,13 +558,13 @@ class Queue:
         return False
 
     def _room_in(self, opening: Opening, group: Group) -> int:
-        """How many of the group's pods may be active at once for the opening."""
+        """How many pods of the group may be active at once for the opening."""
         if not opening.node or self.hints is None:
             return BROUGHT_AT_ONCE
         return min(BROUGHT_AT_ONCE, self._unschedulable.places(group, self.hints.state, opening.node))
 
     def _end_opening(self, item: QueuedPod) -> None:
-        """The pod is not active any more: if it was the last that was brought back, the opening goes on."""
+        """The pod is not active any more: if it was the last one of its opening, the opening continues."""
         opening, item.opening = item.opening, None
         if opening is not None and self._openings.tried(opening, item.uid):
             self._signal.set()
@@ -569,7 +574,7 @@ class Queue:
         return self._helps(change, item) or (listens and item.uid in self._nominated(change))
 
     def _nominated(self, change: Change) -> Collection[str]:
-        """The UIDs of the pods that wait for the node where this happened: for them it is never the same as before."""
+        """The UIDs of the pods that are nominated to the node of the change: it always concerns them."""
         return self.hints.nominated_to(change.node) if self.hints is not None else ()
 
     def _wake(self, item: QueuedPod, cause: str) -> None:
@@ -584,7 +589,7 @@ class Queue:
             item.blamed = self.tally.blame(item.pod.scheduler_name, item.blamed, plugins)
 
     def _enter(self, item: QueuedPod, part: Part, cause: str = "") -> None:
-        """`cause`: why it comes into this part; none where it was in it before, or where nobody counts that."""
+        """`cause`: why the pod enters this part, for metrics; empty if it was in it before, or if it is not counted."""
         item.part = part
         if part is Part.ACTIVE:
             if cause:
@@ -629,7 +634,7 @@ class Queue:
         self._unschedulable.discard(item)
 
     def _keep_changes(self) -> None:
-        """As long as somebody may ask for them."""
+        """Clear the log of events if no attempt may need it."""
         if not self._in_flight and not self._lent:
             self._log.clear()
 
@@ -638,23 +643,23 @@ class Queue:
 
 
 def _listens(item: QueuedPod | None, change: Change) -> TypeGuard[QueuedPod]:
-    """Whether it is a parked pod that waits for such events."""
+    """Whether this is an unschedulable pod that listens to one of the events."""
     return item is not None and item.part is Part.UNSCHEDULABLE and not item.wakes_on.isdisjoint(change.events)
 
 
 def _is_untried(group: Group, hope: Hope) -> bool:
-    """Whether a pod of the group has not been tried since; one whose pods have all left is not used again."""
+    """Whether a pod of the group has not been tried since; a group without pods is never used again."""
     return bool(group.members) and group.first.parked <= hope.mark
 
 
 def _is_of(change: Change, item: QueuedPod) -> bool:
-    """Whether it is the room of the pod itself that was taken or given back."""
+    """Whether the change is about the pod itself: its own resources were taken or freed."""
     return getattr(change.new or change.old, "uid", None) == item.uid
 
 
 def _as_changes(news: Iterable[Change | Event]) -> list[Change]:
-    """Each change, and all events of which nothing more is known as one."""
-    told = list(news)
-    events = frozenset(one for one in told if isinstance(one, Event))
-    changes = [one for one in told if isinstance(one, Change)]
+    """Each change, and all events without details as one change."""
+    given = list(news)
+    events = frozenset(one for one in given if isinstance(one, Event))
+    changes = [one for one in given if isinstance(one, Change)]
     return [*changes, Change(events)] if events else changes

@@ -1,7 +1,6 @@
-"""What is counted of the queue: which pods came into which part of it and why, and which plugins keep how many.
+"""Counters of the queue: which pods entered which part of it and why, and how many pods each plugin rejects.
 
-The parts are those that kube-scheduler has: its gated pods are among the unschedulable ones, under the plugin that
-looks at gates.
+The parts are those of kube-scheduler: gated pods count as unschedulable, under the plugin SchedulingGates.
 """
 
 from collections import Counter
@@ -11,8 +10,8 @@ GATES = "SchedulingGates"
 
 
 class QueueCounters:
-    """`active`, `backoff`, `unschedulable`: how often a pod came into that part, by cause; `blamed`: the pods that are
-    in the queue now, by plugin and scheduler name.
+    """`active`, `backoff`, `unschedulable`: how often a pod entered that part, by cause; `blamed`: the pods that are in
+    the queue now, by rejecting plugin and scheduler name.
     """
 
     def __init__(self) -> None:
@@ -27,7 +26,7 @@ class QueueCounters:
         return {(part, cause): count for part, counts in parts.items() for cause, count in counts.items()}
 
     def blame(self, scheduler_name: str, before: Iterable[str], now: Iterable[str]) -> tuple[str, ...]:
-        """A pod that these plugins kept is kept by those; gives those."""
+        """A pod that the plugins `before` rejected is now rejected by the plugins `now`, which are returned."""
         for plugin in before:
             key = plugin, scheduler_name
             self.blamed[key] -= 1

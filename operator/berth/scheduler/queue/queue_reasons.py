@@ -1,7 +1,7 @@
-"""Why a pod enters a part of the queue, in kube-scheduler's words, for `scheduler_queue_incoming_pods_total`.
+"""Reasons why a pod enters a part of the queue, named as in kube-scheduler's `scheduler_queue_incoming_pods_total`.
 
 A change of an object is named by its kind and by what happened to it; what happens inside the queue has a name of its
-own. There are some forty in all.
+own. There are about forty.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ _ORDER: Mapping[Event, int] = {event: number for number, event in enumerate(Even
 
 
 def cause_of(change: Change) -> str:
-    """The change in one word; where it is several events, the first of them in the order in which they are defined."""
+    """The name of the change; if it has several events, of the first one in the order of their definition."""
     event = min(change.events, key=_ORDER.__getitem__)
     name = _NAMES.get(event)
     if name is not None:

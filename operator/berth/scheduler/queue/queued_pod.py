@@ -20,7 +20,7 @@ UNKNOWN = Profile()
 
 
 class Part(StrEnum):
-    """Where in the queue a pod is."""
+    """The part of the queue that a pod is in."""
 
     ACTIVE = "active"
     BACKOFF = "backoff"
@@ -32,31 +32,31 @@ class Part(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class QueuedPod:
-    """A pod on its way through the queue; only the queue changes it."""
+    """A pod in the queue; only the queue modifies it."""
 
     pod: Pod
     sequence: int
     since: float  # when it was added, or when its last attempt ended
-    part: Part | None = None  # None: has left
+    part: Part | None = None  # None: it has left the queue
     attempts: int = 0
-    queued: float | None = None  # when it was first to be tried: its gates were gone
-    tried: float = 0.0  # when its attempt began
-    stopwatch: Stopwatch | None = None  # of its attempt, if that is measured
-    blamed: tuple[str, ...] = ()  # the plugins that keep it from being placed, by name
+    queued: float | None = None  # when it first entered the active queue
+    tried: float = 0.0  # when its last attempt began
+    stopwatch: Stopwatch | None = None  # of its attempt, if it is measured
+    blamed: tuple[str, ...] = ()  # the names of the plugins that rejected it
     pace: Pace = PACE  # of its last attempt
     ready: float = 0.0  # when its backoff is over
-    failed: bool = False  # the last attempt ended in an error, so it must not be tried before its time
+    failed: bool = False  # the last attempt ended with an error, so its backoff is never cut short
     wakes_on: frozenset[Event] = NOTHING
-    plugins: tuple[Plugin, ...] = ()  # that turned it away the last time
-    profile: Profile = UNKNOWN  # what these say of it
-    group: Hashable = None  # equal for unschedulable pods that the same changes help
-    decider: object = None  # who decided in its last attempt: the policy, or why there was none
-    parked: int = 0  # numbers the pods as they became unschedulable
-    opening: Opening | None = None  # what it was brought back for, while it is active
-    returning: bool = False  # it is brought back behind new pods
-    began: int = 0  # where in the log of changes it is in flight from
-    changed: bool = False  # since it is in flight, something happened that it has to be tried again for
-    outdated: bool = False  # since it is in flight, it may have become another policy's
+    plugins: tuple[Plugin, ...] = ()  # that rejected it in the last attempt
+    profile: Profile = UNKNOWN  # what these plugins say about it
+    group: Hashable = None  # equal for unschedulable pods that the same events help
+    decider: object = None  # of its last attempt: the policy, or the reason why there was none
+    parked: int = 0  # sequence number, set when it became unschedulable
+    opening: Opening | None = None  # that moved it back, while it is active
+    returning: bool = False  # it goes behind new pods
+    began: int = 0  # position in the change log at which its attempt began
+    changed: bool = False  # during the attempt something happened for which it has to be tried again
+    outdated: bool = False  # during the attempt another policy may have become responsible for it
 
     @property
     def uid(self) -> str:

@@ -1,13 +1,12 @@
-"""Whether a change may help a pod, as the plugins say that rejected it.
+"""Queueing hints: whether an event may help a pod, as the plugins say that rejected it.
 
-The queue asks about each kind of unschedulable pod that listens to one of the change's events. A plugin is asked once a
-change for all pods that are alike to it (`Plugin.hint_key`), whichever other plugins rejected them. A hint may delay a
-pod, never lose it: what is not known, and a plugin that fails, count as help.
+The queue asks about each group of unschedulable pods that listens to one of the change's events. A plugin is asked once
+per change for all pods that are equal to it (`Plugin.hint_key`), whichever other plugins rejected them. A hint may
+delay a pod but never lose it: missing details and a plugin that fails count as "may help".
 
-A change on one node, by which the plugins that it may satisfy let the pod on that node only (`Plugin.local_events`),
-helps nobody whom another of the rejecting plugins keeps away from that node as it is now (`Plugin.admits`). That one
-listens too, and is asked when it changes its mind. Plugins that rejected the pod nowhere are not asked: nothing would
-tell when they change theirs.
+If a change on one node can satisfy the plugins on that node only (`Plugin.local_events`), it does not help a pod that
+another of the rejecting plugins still rejects on that node (`Plugin.admits`). That plugin listens to events too, and is
+asked when one concerns it. Plugins that did not reject the pod are not asked: the pod does not listen to their events.
 """
 
 from collections import Counter
@@ -24,13 +23,13 @@ from berth.scheduler.error_log import ErrorLog
 
 
 def rejecting(pipeline: Pipeline, diagnosis: Diagnosis) -> tuple[Plugin, ...]:
-    """The plugins of the pipeline that turned the pod away; none, if they are not all to be found there."""
+    """The plugins of the pipeline that rejected the pod; empty if one of them is not found there."""
     found = tuple(plugin for plugin in (*pipeline.filters, EXTENDERS) if plugin.name in diagnosis.plugins)
     return found if {plugin.name for plugin in found} == diagnosis.plugins else ()
 
 
 class QueueingHints:
-    """Asks plugins with the cluster as it is now, after the change."""
+    """Asks plugins on the current cluster, after the change."""
 
     def __init__(self, state: State, faults: ErrorLog) -> None:
         self.state = state
@@ -40,8 +39,8 @@ class QueueingHints:
         self.counts: Counter[str] = Counter()
 
     def may_help(self, pod: Pod, plugins: Sequence[Plugin], change: Change) -> bool:
-        """Whether one of the plugins that listen to the change says that it may let the pod onto a node now, and, if
-        that is one node, none of them keeps the pod away from it.
+        """Whether a plugin that listens to the change says that it may help the pod. If it helps on one node only, no
+        plugin may reject the pod on that node.
         """
         if change is not self._change:
             self._change = change
@@ -58,15 +57,15 @@ class QueueingHints:
         return all(asked.admits(plugin) for plugin in plugins)
 
     def forget(self) -> None:
-        """What was said of the last change may be different by now."""
+        """Drop the cached answers: the cluster may have changed."""
         self._change = None
 
     def nominated_to(self, node: str) -> Collection[str]:
-        """The UIDs of the pods that wait for the node: once nobody leaves it any more, they may look elsewhere."""
+        """The UIDs of the pods nominated to the node: once no pod terminates there, they may look elsewhere."""
         return self.state.nominated.get(node, {}).keys()
 
     def answer(self, what: str, plugin: Plugin, pod: Pod, ask: Callable[[], bool]) -> bool:
-        """What the plugin says about all pods that are alike to it, asked once a change; True where it fails."""
+        """The plugin's answer for all pods that are equal to it, cached per change; True if the plugin fails."""
         try:
             key = what, plugin, plugin.hint_key(pod)
             known = self._answers.get(key)
@@ -101,7 +100,7 @@ class _Asked:
         return helps
 
     def admits(self, plugin: Plugin) -> bool:
-        """Of the change's node as it is now; a node that is not there lets nobody on it."""
+        """Whether the plugin admits the pod to the current node of the change; False if the node does not exist."""
         state = self._hints.state
         node = state.table.node(self._change.node)
         if node is None:
@@ -110,5 +109,5 @@ class _Asked:
 
 
 def is_local(plugin: Plugin, events: frozenset[Event]) -> bool:
-    """Whether the plugin lets a pod on a node by these events only where they happened."""
+    """Whether these events can satisfy the plugin only on the node where they happened."""
     return plugin.wakes_on & events <= plugin.local_events

@@ -1,4 +1,4 @@
-"""Who is tried first: one order for the whole scheduler, whatever policy a pod is decided by."""
+"""QueueSort: the order in which pods are tried; one order for the whole scheduler, across all policies."""
 
 from typing import Protocol
 
@@ -7,17 +7,17 @@ from berth.scheduler.queue.heap import Order
 
 
 class QueueSort(Protocol):
-    """Gives each waiting pod its place: the smallest key goes first, and no two pods have the same."""
+    """Gives each waiting pod a sort key: the smallest goes first, and no two pods have the same."""
 
     name: str
 
     def key(self, pod: Pod, since: float, sequence: int) -> Order:
-        """`since` is when the pod was added, or its last attempt ended; `sequence` numbers the pods as they came."""
+        """`since`: when the pod was added, or its last attempt ended; `sequence` numbers the pods by arrival."""
         ...
 
 
 class PrioritySort:
-    """The higher priority, then the longer wait; so one that fails again and again does not stand before its equals."""
+    """By priority, then by waiting time; a pod that fails repeatedly goes behind others of its priority."""
 
     name = "PrioritySort"
 

@@ -1,18 +1,18 @@
-"""The unschedulable pods, by when they are tried again whatever happens, and by what may help them before.
+"""The unschedulable pods, by the time of their flush, and indexed by the events that may help them before.
 
-Pods that the same plugins rejected, that are alike to these plugins, and that have one priority are a group: a change
-is judged once a group. Groups are rows of columns, so that a change finds those that it may help without a look at the
-others:
+Pods of one priority that the same plugins rejected, and that are equal to these plugins, form a group: a change is
+evaluated once per group. Groups are rows of columns, so that the groups that a change may help are found without
+visiting the others:
 
     listens   int64[slots]   a bit for each event that may help the group
-    local     int64[slots]   a bit for each event that, through every plugin that listens to it, helps on one node only
-    marked    int64[slots]   a bit for each event by which only changes help it that show one of its marks
-    pinned    bool[slots]    may go only to nodes that show one of its marks
-    room      (Demand)       what the group's pods ask for; where NodeResourcesFit is among those that rejected them, a
-                             change on a node without the room for them helps none of them
+    local     int64[slots]   a bit for each event that helps only on its node, for every plugin that listens to it
+    marked    int64[slots]   a bit for each event that helps only if the change has one of the group's marks
+    pinned    bool[slots]    the pods can only go to nodes that have one of the group's marks
+    room      (Demand)       the requests of the group's pods; if NodeResourcesFit rejected them, a change on a node
+                             without room for these requests helps none of them
 
-Marked and pinned groups are found by what the change shows (engine/queueing/marks.py). What a change costs depends on
-how many groups it may help, not on how many there are.
+Marked and pinned groups are found by the marks of the change (engine/queueing/marks.py). The cost of a change depends
+on the number of groups that it may help, not on the number of all groups.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from berth.scheduler.queue.queued_pod import QueuedPod
 
 Members = dict[str, "QueuedPod"]
-"""By UID, in the order in which they came."""
+"""By UID, in the order in which they were added."""
 
 _FIRST_SLOTS: Final = 64
 _BIT: Final = {event: 1 << number for number, event in enumerate(Event)}
 
 
 class Profile(NamedTuple):
-    """What the plugins that rejected a pod say of it: the events that help it only on the node where they happen,
-    `pins`, of which a node shows one that it may go to (none: it may go anywhere), and the events by which it is helped
-    only by changes that show one of `marks`.
+    """What the plugins that rejected a pod say about it: `local`, the events that help only on their node; `pins`, of
+    which a node that fits has one (empty: any node may fit); `marked`, the events that help only if the change has one
+    of `marks`.
     """
 
     local: frozenset[Event] = frozenset()
@@ -63,11 +63,11 @@ class Group:
     slot: int
     profile: Profile
     members: Members = field(default_factory=dict)
-    turn: Order = ()  # of the first
+    turn: Order = ()  # sort key of the first pod
 
     @property
     def first(self) -> QueuedPod:
-        """The one that came first."""
+        """The pod that was added first."""
         return next(iter(self.members.values()))
 
 
@@ -79,7 +79,7 @@ class UnschedulablePods:
         self._free: list[int] = []
         self._listens: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
         self._local: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
-        self._flags: Int64Column = np.zeros((2, _FIRST_SLOTS), dtype=np.int64)  # pinned, and fitted
+        self._flags: Int64Column = np.zeros((2, _FIRST_SLOTS), dtype=np.int64)  # pinned; rejected by NodeResourcesFit
         self._demand = Demand()
         self._marked: Int64Column = np.zeros(_FIRST_SLOTS, dtype=np.int64)
         self._index = _MarkIndex()
@@ -92,18 +92,18 @@ class UnschedulablePods:
         return iter(self._by_time)
 
     def add(self, item: QueuedPod, order: Order) -> None:
-        """`order` is the moment at which the pod is tried again whatever happens, and its turn among the others."""
+        """`order` is the time of the flush, followed by the sort key of the pod."""
         self._by_time.push(item.uid, order, item)
         self._by_namespace.setdefault(item.pod.namespace, {})[item.uid] = item
         group = self._groups.get(item.group)
         if group is None:
             group = self._open_group(item)
             group.turn = order[1:]
-        item.group, item.profile = group.key, group.profile  # equal, and kept once
+        item.group, item.profile = group.key, group.profile  # equal objects, stored once
         group.members[item.uid] = item
 
     def discard(self, item: QueuedPod) -> None:
-        """One that is not there is no error."""
+        """Remove the pod, if it is there."""
         if not self._by_time.discard(item.uid):
             return
         namesakes = self._by_namespace[item.pod.namespace]
@@ -118,18 +118,18 @@ class UnschedulablePods:
             self._close_group(group)
 
     def first(self) -> tuple[Order, QueuedPod] | None:
-        """The one whose time comes first."""
+        """The pod with the earliest flush."""
         return self._by_time.first()
 
     def group(self, key: Hashable) -> Group | None:
         return self._groups.get(key)
 
     def listening(self, events: Iterable[Event]) -> list[Group]:
-        """The groups that one of the events may help, wherever it happened."""
+        """The groups that one of the events may help, on any node."""
         return self._at(np.flatnonzero(self._listens & _bits(events)).tolist())
 
     def concerned(self, change: Change, state: State) -> tuple[list[Group], list[Group]]:
-        """The groups that the change may help, as far as columns tell: anywhere, and on its node only."""
+        """The groups that the change may help, as far as the columns tell: anywhere, and on its node only."""
         if not self._groups:
             return [], []
         bits = _bits(change.events)
@@ -145,9 +145,7 @@ class UnschedulablePods:
         return found, self._at(np.flatnonzero(here & (shown | (self._flags[0] == 0))).tolist())
 
     def places(self, group: Group, state: State, node: str) -> int:
-        """How many of the group's pods the node has room for, which NodeResourcesFit need not have looked at; never
-        none.
-        """
+        """How many pods of the group fit on the node by their requests; at least 1."""
         return max(1, self._demand.count(state, node, group.slot))
 
     def in_namespace(self, namespace: str) -> list[QueuedPod]:
@@ -197,7 +195,7 @@ def _bits(events: Iterable[Event]) -> int:
 
 
 class _MarkIndex:
-    """Slots by the kinds, names and values of their marks."""
+    """Slots by kind, name and value of their marks."""
 
     def __init__(self) -> None:
         self._kinds: dict[Kind, dict[str, dict[str, dict[int, None]]]] = {}
@@ -221,13 +219,13 @@ class _MarkIndex:
                 del self._kinds[kind]
 
     def showing(self, shown: Iterable[Shown]) -> dict[int, None]:
-        """The slots of which a mark is shown."""
+        """The slots that have one of these marks."""
         found: dict[int, None] = {}
         for kind, values in shown:
             names = self._kinds.get(kind)
             if names is None:
                 continue
-            for name in values if len(values) <= len(names) else names:  # either may be thousands
+            for name in values if len(values) <= len(names) else names:  # the smaller one: either may have thousands
                 if name in names and name in values:
                     slots, value = names[name], values[name]
                     found |= slots.get(value, {})
@@ -237,24 +235,24 @@ class _MarkIndex:
 
 
 def profile_of(pod: Pod, wakes_on: frozenset[Event], plugins: Sequence[Plugin], state: State) -> Profile:
-    """A plugin that fails to tell says nothing, and so do the others."""
+    """The profile of the pod; an empty one if a plugin fails."""
     none, query = frozenset[Event](), Query(pod, state.table)
     try:
         local = none.union(*(plugin.local_events for plugin in plugins))
         elsewhere = none.union(*(plugin.wakes_on - plugin.local_events for plugin in plugins))
         admitting = (plugin.node_marks(query, state) for plugin in plugins)
         pins = next((marks for marks in admitting if marks and len(marks) <= MOST_MARKS), frozenset[Mark]())
-        told = [(plugin.wakes_on, plugin.hint_marks(query, state)) for plugin in plugins]
-        open_to = none.union(*(on - (marks.events if len(marks.marks) <= MOST_MARKS else none) for on, marks in told))
-        marked = (wakes_on & none.union(*(on for on, _ in told))) - open_to
-        marks = frozenset[Mark]().union(*(one.marks for _, one in told if not marked.isdisjoint(one.events)))
+        given = [(plugin.wakes_on, plugin.hint_marks(query, state)) for plugin in plugins]
+        open_to = none.union(*(on - (marks.events if len(marks.marks) <= MOST_MARKS else none) for on, marks in given))
+        marked = (wakes_on & none.union(*(on for on, _ in given))) - open_to
+        marks = frozenset[Mark]().union(*(one.marks for _, one in given if not marked.isdisjoint(one.events)))
         return Profile((wakes_on & local) - elsewhere, pins, marked, marks)
     except Exception:
         return Profile()
 
 
 def _needs(item: QueuedPod) -> Mapping[str, int] | None:
-    """The resources that the plugins that rejected the pod look at, as far as they tell."""
+    """The resources that a rejecting plugin needs for the pod; None if no plugin names any."""
     try:
         return next(filter(None, (plugin.needed_resources(item.pod) for plugin in item.plugins)), None)
     except Exception:
