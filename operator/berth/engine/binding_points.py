@@ -1,14 +1,14 @@
-"""The stages between a decision and a bound pod, for plugins that take part in them.
+"""The contract of plugins for Reserve, Permit, PreBind, Bind and PostBind: between the decision and the bound pod.
 
-    a node is chosen, its room is held --> reserve --> permit --> pre_bind --> bind --> post_bind
+    a node is chosen, the pod assumed  --> reserve --> permit --> pre_bind --> bind --> post_bind
                                               |           |           |          |
                                               +-----------+-----------+----------+--> unreserve
 
-Plugins are asked in the order of the policy's predicates, stage by stage. Whatever goes wrong in a stage, every plugin
-of the assignment hears `unreserve`, in reverse order, also the one that refused and those that were not asked yet; then
-the room is given back. So an assignment ends once for a plugin: with `post_bind` or with `unreserve`.
+Plugins are called in the order of the policy's predicates, one extension point after another. If any of them fails,
+`unreserve` is called on every plugin in reverse order, also on the one that failed and on those that were not called
+yet. Then the pod is forgotten. So for every plugin, an assignment ends exactly once: with `post_bind` or `unreserve`.
 
-What may wait is a coroutine. Who runs it, how long it may take, and what time it is are not known here.
+Methods that may wait are coroutines. The engine does not run them, and has neither timeouts nor a clock.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _IN_TIME = ("pre_bind", "bind")
 
 
 def is_reason(text: object) -> bool:
-    """Whether it can be shown to somebody as why."""
+    """Whether it can be shown to a user as a reason."""
     return isinstance(text, str) and bool(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """What `permit` answers: one of `allow()`, `reject(reason)` and `wait(seconds)`."""
+    """The result of `permit`: one of `allow()`, `reject(reason)` and `wait(seconds)`."""
 
     verdict: Literal["allow", "reject", "wait"]
     reason: str = ""
@@ -53,12 +53,12 @@ class Permit:
 
     @staticmethod
     def reject(reason: str) -> Permit:
-        """The pod is unschedulable, until something happens that the plugin wakes on."""
+        """The pod is unschedulable, until an event of the plugin's `wakes_on`."""
         return Permit("reject", reason=reason)
 
     @staticmethod
     def wait(seconds: float) -> Permit:
-        """The pod keeps its room and waits to be allowed; it is rejected after so many seconds, 900 at most."""
+        """The pod stays assumed and waits to be allowed; it is rejected after `seconds`, at most 900."""
         return Permit("wait", seconds=seconds)
 
 
@@ -67,7 +67,7 @@ _ALLOWED = Permit("allow")
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """A pod that has been given a node and waits to be allowed there by these plugins."""
+    """A pod that is assumed on a node and waits to be allowed by these plugins."""
 
     pod: Pod
     node_name: str
@@ -75,18 +75,18 @@ class WaitingPod:
 
 
 class WaitingPods(Protocol):
-    """The pods that wait, as a plugin sees them. A change takes effect after the plugin has returned."""
+    """The waiting pods, as a plugin sees them. `allow` and `reject` take effect after the plugin has returned."""
 
     def pods(self) -> Sequence[WaitingPod]:
-        """Of all policies, in the order in which they began to wait."""
+        """Returns the waiting pods of all policies, in the order in which they began to wait."""
         ...
 
     def allow(self, uid: str) -> bool:
-        """As far as this plugin is concerned, the pod need not wait; False where it does not wait for this plugin."""
+        """Allows the pod on behalf of this plugin; False if the pod does not wait for this plugin."""
         ...
 
     def reject(self, uid: str, reason: str) -> bool:
-        """The pod, whichever plugin it waits for, is unschedulable; False where it does not wait."""
+        """Rejects the pod, whichever plugin it waits for; False if it does not wait."""
         ...
 
 
@@ -102,33 +102,32 @@ class _Nobody:
 
 
 class BindingPlugin(Plugin):
-    """A plugin that takes part in stages: a predicate that need not filter. Each method may be left out.
+    """A plugin with some of these extension points: a predicate that need not filter. Each method is optional.
 
-    It is told the pod and the name of its node. An edit of the policy makes a new plugin, while pods that have been
-    given a node stay with the one that they had: what has to outlive that is found among the pods that wait, or is kept
-    by the class.
+    When a policy is edited, new plugin instances are made, but pods that are already assumed stay with the old ones. So
+    state that must survive an edit belongs in class attributes, or is derived from the waiting pods.
     """
 
     waiting: WaitingPods = _Nobody()
-    """Set before the plugin is first asked."""
+    """Set before the first call of the plugin."""
 
     def reserve(self, pod: Pod, node_name: str) -> str | None:
-        """Take what the pod needs there; or the reason why it cannot have it, and it is unschedulable."""
+        """Reserves what the pod needs on the node; or returns the reason why it cannot: the pod is unschedulable."""
         return None
 
     def unreserve(self, pod: Pod, node_name: str) -> None:
-        """The pod does not get the node. Also where nothing was reserved: what is not there need not be given back."""
+        """Releases what `reserve` reserved. It is also called if nothing was reserved, and must not fail then."""
 
     def permit(self, pod: Pod, node_name: str) -> Permit:
-        """Whether the pod may go on."""
+        """Returns whether the pod may be bound."""
         return _ALLOWED
 
     async def pre_bind(self, pod: Pod, node_name: str) -> str | None:
-        """Prepare what the pod needs before it is bound; or the reason why not, and it is tried again later."""
+        """Prepares what the pod needs before it is bound; or returns the reason why not: the pod is retried later."""
         return None
 
     async def bind(self, pod: Pod, node_name: str) -> bool:
-        """Bind the pod and return True; False, and nothing done: somebody else binds it."""
+        """Binds the pod and returns True; or does nothing and returns False: another plugin, or Berth, binds it."""
         return False
 
     def post_bind(self, pod: Pod, node_name: str) -> None:
@@ -136,14 +135,14 @@ class BindingPlugin(Plugin):
 
 
 def takes_part(kind: type[Plugin], *points: str) -> bool:
-    """Whether the class has one of these methods of its own; without any, of all of them."""
+    """Whether the class overrides one of these methods; without `points`, any of them."""
     if not issubclass(kind, BindingPlugin):
         return False
     return any(getattr(kind, point) is not getattr(BindingPlugin, point) for point in points or (*_AT_ONCE, *_IN_TIME))
 
 
 def problem_with_stages(kind: type[Plugin]) -> str:
-    """What is wrong with the methods of a class, "" if nothing is."""
+    """Returns what is wrong with the methods of a class, "" if nothing is."""
     for point in _AT_ONCE if issubclass(kind, BindingPlugin) else ():
         if inspect.iscoroutinefunction(getattr(kind, point)):
             return f"{kind.__name__}.{point}() is a coroutine: only pre_bind() and bind() may wait"

@@ -1,8 +1,8 @@
-"""What happens in a cluster, at the grain at which it can change a plugin's mind.
+"""Cluster events that can make an unschedulable pod schedulable (kube-scheduler's ClusterEvent).
 
-The cache turns what happens to objects into changes; each plugin says which events may help a pod that it turned away
-(`Plugin.wakes_on`), and, with the change before it, whether this one may (`Plugin.hint`); the queue brings back the
-pods that a change may help, and no others.
+The scheduler's cache turns every change of an object into a Change with its events. Each plugin registers the events
+that may help a pod that it rejected (`Plugin.wakes_on`), and decides for a single change whether it may help (the
+queueing hint, `Plugin.hint`). The queue retries the pods that a change may help, and no others.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Event(StrEnum):
     NODE_TAINTS = "NodeTaints"  # taints, or spec.unschedulable
     NODE_OTHER = "NodeOther"  # conditions, annotations, images, declared features
     POD_ASSIGNED = "AssignedPodAdd"
-    POD_REMOVED = "AssignedPodDelete"  # a placed pod is gone or forgotten, or a nominated one gave its node up
+    POD_REMOVED = "AssignedPodDelete"  # a placed pod was removed or forgotten, or a nomination was cleared
     POD_SHRUNK = "AssignedPodShrunk"
     POD_LABELS = "AssignedPodLabels"
     NAMESPACE = "Namespace"
@@ -40,11 +40,11 @@ ANY = frozenset(Event)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to one object: the events that it means, and the object before and after.
+    """A change of one object: its events, and the object before and after.
 
-    `old` is None where it was not there before, `new` where it is gone; where both are, nothing more is known than the
-    events. `node` is the name of the only node that the object has to do with: of a node its own, of a pod the one that
-    it came to, is on, left or gave up, of a CSINode its node's; "" for other objects.
+    `old` is None if the object is new, `new` if it was removed; if both are None, only the events are known. `node` is
+    the name of the only node that the object relates to: for a node its own name, for a pod the node that it is on, was
+    on, or was nominated to, for a CSINode its node; "" for other objects.
     """
 
     events: frozenset[Event]
@@ -54,5 +54,5 @@ class Change:
 
     @property
     def known(self) -> bool:
-        """Whether more is known than the events."""
+        """Whether the object is known, and not only the events."""
         return self.old is not None or self.new is not None

@@ -1,7 +1,7 @@
-"""What somebody outside the engine, an extender, said of the nodes that fit a pod.
+"""The combined result of all extenders for one pod: nodes that passed, rejections, and scores.
 
-Asking takes time, and meanwhile the cluster changes: so the answers come in by the names of nodes, the pod is judged
-anew, and a node is taken only if it fits now and was let through then.
+A call to an extender takes time, and the cluster changes meanwhile. So results are by node name, not by row, and the
+filters run again afterwards. A node is taken only if it fits now and the extenders passed it then.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ LEFT_OUT = "node(s) were left out by an extender"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a node was turned away; `code` says whether removing pods from it may help."""
+    """Why an extender rejected a node; `code` says whether preemption may help."""
 
     code: Code
     reason: str
@@ -27,7 +27,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ExtenderResult:
-    """By the names of nodes: those that may be taken, why others may not, and points to add to the weighted totals."""
+    """By node name: nodes that passed, reasons for rejected ones, and points to add to the weighted totals."""
 
     allowed: frozenset[str]
     refused: Mapping[str, Refusal] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class ExtenderResult:
 
 
 class Extenders(Plugin):
-    """Stands for the extenders where a diagnosis names who turned a node away; is never asked itself."""
+    """Represents the extenders in a diagnosis, which names plugins. The pipeline never calls it."""
 
     name = "Extenders"
     filters = True
@@ -46,9 +46,9 @@ EXTENDERS = Extenders({})
 
 
 def verdicts_of(outside: ExtenderResult, table: NodeTable, rows: Rows, asked: BoolColumn) -> Verdicts:
-    """What was said of these rows, as a filter says it; nothing of those that were not asked about."""
+    """Returns the extenders' verdicts on these rows. Rows that were not sent to them (`asked` is False) fit."""
     reasons = [LEFT_OUT]
-    codes = np.full(table.capacity, Code.UNRESOLVABLE, dtype=np.int8)  # nothing says that pods are in the way there
+    codes = np.full(table.capacity, Code.UNRESOLVABLE, dtype=np.int8)  # no reason to expect that preemption helps
     causes = np.zeros(table.capacity, dtype=np.int64)
     for name, refusal in outside.refused.items():
         row = table.row(name)
@@ -62,7 +62,7 @@ def verdicts_of(outside: ExtenderResult, table: NodeTable, rows: Rows, asked: Bo
 
 
 def points_of(outside: ExtenderResult, table: NodeTable) -> Int64Column:
-    """int64[all rows]."""
+    """Returns int64[all rows]: the points of each node, 0 where there are none."""
     points = np.zeros(table.capacity, dtype=np.int64)
     for name, value in outside.points.items():
         row = table.row(name)

@@ -1,4 +1,4 @@
-"""PerNode: a plugin that is asked about one node at a time, for those who prefer that to columns.
+"""PerNode: base class of plugins that are called for one node at a time, for authors who prefer that to columns.
 
     class QuietNodes(PerNode):
         def fits(self, pod, node):          True, or False or the reason why not
@@ -7,14 +7,14 @@
         def points(self, pod, node):        0 to 100
             return 100 - node.used["pods"] * 100 // node.allocatable["pods"]
 
-It is a predicate where it has `fits`, a priority where it has `points`, or both. How often it is asked is for `reads`
-to say, what its answers hang on besides the pod's signature and its arguments:
+It is a predicate if it has `fits`, a priority if it has `points`, or both. `reads` declares what its answers depend on,
+besides the pod's signature and the plugin's arguments. That decides how often it is called:
 
-    ANYTHING    whatever: for every node, at every decision
-    PODS        the node without its annotations: for every node once a kind of pod, then for nodes that changed
+    ANYTHING    anything: called for every node, at every decision
+    PODS        the node without its annotations: for every node once per signature, then for nodes that changed
     LABELS      the node's name, labels, taints, conditions and images: for every node, when one of these changes
 
-A view refuses to show what `reads` does not cover, so no answer is kept longer than it is right.
+A NodeView raises an error for attributes that `reads` does not cover, so no answer stays cached for too long.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from berth.model import Pod, Taint
 
 
 class Reads(Enum):
-    """What the answers of a PerNode hang on, of the node."""
+    """The attributes of a node that the answers of a PerNode depend on."""
 
     ANYTHING = "anything"
     PODS = "pods"
@@ -42,7 +42,7 @@ class Reads(Enum):
 
 
 class NodeView:
-    """One node, to be read. Amounts are millicores of cpu, bytes of memory and ephemeral-storage, else units."""
+    """Read-only view of one node. Amounts are millicores of cpu, bytes of memory and ephemeral-storage, else units."""
 
     __slots__ = ("_node", "_reads", "_row", "_table", "name")
 
@@ -86,13 +86,13 @@ class NodeView:
 
     @property
     def used(self) -> Mapping[str, int]:
-        """What the pods on the node ask for; "pods" is their number."""
+        """What the pods on the node request; "pods" is their number."""
         self._need("used", Reads.PODS, Reads.ANYTHING)
         return Amounts(self._table, self._used)
 
     @property
     def free(self) -> Mapping[str, int]:
-        """What is allocatable and not used; below zero where a node is overcommitted."""
+        """What is allocatable and not used; below zero if the node is overcommitted."""
         self._need("free", Reads.PODS, Reads.ANYTHING)
         return Amounts(self._table, lambda name: self._allocatable(name) - self._used(name))
 
@@ -111,12 +111,12 @@ class NodeView:
         if self._reads not in covering:
             raise AttributeError(
                 f"node.{what} is not to be read by a plugin with reads = {self._reads.name}: "
-                f"answers would be kept that {what} can change; reads = {covering[0].name} covers it"
+                f"answers would stay cached that {what} can change; reads = {covering[0].name} covers it"
             )
 
 
 class Amounts(Mapping[str, int]):
-    """By the name of the resource; 0 of one that there is nothing of. It goes through those that any node has."""
+    """Amounts by resource name; 0 for a resource that the node does not have. Iterates over those that any node has."""
 
     __slots__ = ("_index", "_of")
 
@@ -133,13 +133,13 @@ class Amounts(Mapping[str, int]):
         return filter(None, self._index)
 
     def __len__(self) -> int:
-        return len(self._index) - 1  # without the row that stands for what no node has
+        return len(self._index) - 1  # without "", the column for what no node has
 
 
 class PerNode(Plugin):
     reads: ClassVar[Reads] = Reads.ANYTHING
     refusal: ClassVar[str] = ""
-    """The reason where `fits` says just False."""
+    """The reason if `fits` returns just False."""
     wakes_on = ANY
     node_local = False
     reads_pods = True
@@ -152,11 +152,11 @@ class PerNode(Plugin):
             cls.reads_pods = cls.reads is not Reads.LABELS
 
     def fits(self, pod: Pod, node: NodeView) -> bool | str:
-        """True, or why not."""
+        """Returns True, or the reason why not."""
         raise NotImplementedError
 
     def points(self, pod: Pod, node: NodeView) -> int:
-        """0 to 100."""
+        """Returns the score, 0 to 100."""
         raise NotImplementedError
 
     # --- as columns --------------------------------------------------------------------------------------------------
@@ -177,12 +177,12 @@ class PerNode(Plugin):
         views = self._views(state.table, rows)
         column = np.array([self._cause(self.fits(query.pod, view), view, numbers) for view in views], dtype=np.int64)
         reasons = list(numbers)
-        # What hangs on no pod, no pod that leaves can mend.
+        # If the verdict does not depend on pods, preemption cannot help.
         code = Code.UNRESOLVABLE if self.reads is Reads.LABELS else Code.UNSCHEDULABLE
         return Verdicts((column != 0) * np.int8(code), column, lambda cause: (reasons[cause],))
 
     def _cause(self, answer: object, view: NodeView, numbers: dict[str, int]) -> int:
-        """The number of the reason, 0 where the pod fits."""
+        """Returns the number of the reason, 0 if the pod fits."""
         if isinstance(answer, bool | np.bool_):
             if answer:
                 return 0
@@ -205,7 +205,7 @@ class PerNode(Plugin):
         return np.array(points, dtype=np.int64)
 
     def _kept(self, query: Query, state: State) -> Int64Column:
-        """int64[all rows]: the points of nodes that have not changed since they were given, -1 of others."""
+        """Returns int64[all rows]: the cached points of nodes that have not changed since; -1 for other nodes."""
         table, key = state.table, f"{self.name} {id(self)}"
         static, mark, column = query.plan.get(key, (-1, 0, None))
         changed = table.changes_since(mark) if static == table.static_version else None

@@ -1,15 +1,19 @@
-"""The pipeline: filters, scores, weights and the tie-break of one policy, applied to one pod.
+"""The scheduling cycle of one policy: its filters, scores, weights and tie-break, applied to one pod.
 
-    pre-filters  ->  filters, as columns  ->  feasible rows  ->  scores x weights  ->  the best  ->  tie-break
+    PreFilter  ->  Filter, on columns  ->  feasible rows  ->  Score x weight  ->  highest totals  ->  tie-break
 
-A decision is a function of (state, pod, random stream): nothing is awaited, nothing outside is asked. What somebody
-outside has said of the nodes already is given with the pod (outside.py). A single feasible node is taken without
-scoring. Where none is feasible the diagnosis counts each node under the first plugin that turned
-it away, in the pipeline's order, and says it in the words that users of kube-scheduler know.
+A decision is a function of (state, pod, random stream). It awaits nothing and calls nothing outside the engine. The
+answers of extenders are collected beforehand and are passed in (extender_result.py). A single feasible node is taken
+without scoring, as in kube-scheduler. If no node is feasible, the diagnosis counts each node under the first plugin
+that rejected it, in the pipeline's order, and its message is the one that kube-scheduler writes.
 
-What plugins said that hangs only on a part of the pod and on nodes' labels, taints, images and spec is kept until one
-of those changes, and shared by all pods that are alike in that part. For pods that are alike altogether the whole
-answer is kept and brought up to date (panel.py).
+Two caches save work between pods:
+
+    one plugin's answers      depend on a part of the pod (`Plugin.static_key`) and on the labels, taints, images and
+                              spec of nodes. They are shared by all pods that are equal in that part, and dropped when
+                              `table.static_version` moves.
+    all answers for one pod   belong to a pod signature. They are refreshed for the next pod of that signature
+                              (answer_cache/cache.py).
 """
 
 from collections import Counter, OrderedDict
@@ -49,21 +53,21 @@ from berth.model import Pod
 T = TypeVar("T")
 
 NO_NODES = "no nodes available to schedule pods"
-_FEWEST_FOUND, _LEAST_PERCENTAGE = 100, 5  # nodes that are looked for at least, where not all are
-_KEPT_ANSWERS = 128
-_KEPT_PANELS = 64
+_FEWEST_FOUND, _LEAST_PERCENTAGE = 100, 5  # kube-scheduler's minFeasibleNodesToFind and its lowest adaptive percentage
+_MAX_CACHED_ANSWERS = 128
+_MAX_CACHED_SIGNATURES = 64
 _UNKNOWN: Any = object()
 
 
 class TieBreak(StrEnum):
-    """Which of the nodes that share the highest total is taken; nodes are in the order of their names."""
+    """How one of the nodes with the highest total is chosen; the nodes are sorted by name."""
 
     RANDOM = "Random"
     ROUND_ROBIN = "RoundRobin"
     FIRST = "First"
 
 
-_FIRST, _RANDOM = TieBreak.FIRST, TieBreak.RANDOM  # looked up once: for a member of an enum that takes long
+_FIRST, _RANDOM = TieBreak.FIRST, TieBreak.RANDOM  # looked up once: attribute access on an enum class is slow
 
 
 class Placement(NamedTuple):
@@ -74,10 +78,10 @@ class Placement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why no node takes the pod. `plugins` turned it away; `wakes_on` are the events that may change their minds.
+    """Why no node is feasible. `plugins` rejected the pod; `wakes_on` are the events that may make it schedulable.
 
-    `survey` and `query` are what it was read from, for whoever looks for pods to push out in the same step; they are
-    large, and true at that moment only.
+    `survey` and `query` are what the diagnosis was made from. Preemption reads them in the same scheduling cycle. They
+    are large, and they are valid only until the state changes.
     """
 
     message: str
@@ -89,12 +93,12 @@ class Diagnosis:
     query: Query | None = field(default=None, compare=False, repr=False)
 
     def in_words(self) -> "Diagnosis":
-        """Without what it was read from: to be kept."""
+        """Returns the diagnosis without `survey` and `query`, so that it can be stored."""
         return replace(self, survey=None, query=None)
 
 
 class Opinion(NamedTuple):
-    """What one filter says of a pod: before any node is looked at, and of each node (None: it was not asked)."""
+    """One filter plugin's PreFilter result for a pod and its verdict on each node (None: Filter was not called)."""
 
     plugin: Plugin
     pre_filter: PreFilter
@@ -102,12 +106,13 @@ class Opinion(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """What the filters left. `fits` is bool[rows asked]; `opinions` are in the pipeline's order, of those that the pod
-    concerns.
+    """The result of all filters. `fits` is bool[rows asked]; `opinions` are those of the filters that concern the pod,
+    in the pipeline's order.
 
-    `with_nominated`: nominated pods count. Of nodes that do not fit with them, opinions are what the filters say then;
-    `without` is what they say without these pods, where that is not the same.
-    `flawed`: a filter failed on a node. `failed`: on one that none before it had refused, and nothing is decided.
+    `with_nominated`: nominated pods were counted as present. For nodes that do not fit with them, `opinions` holds the
+    verdicts with them; `without` holds the verdicts without them.
+    `flawed`: a filter failed on some node. `failed`: it failed on a node that no filter before it had rejected. That
+    ends the attempt with this error.
     """
 
     rows: Rows
@@ -122,7 +127,7 @@ class Survey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Scores of the feasible rows: each plugin's normalised column (None: it skipped), and the weighted totals."""
+    """Scores of the feasible rows: each plugin's normalised column (None: PreScore skipped), and weighted totals."""
 
     rows: NDArray[np.intp]
     scores: tuple[Int64Column | None, ...]
@@ -139,9 +144,9 @@ class Pipeline:
         node_percentage: int = 100,
         check_all: bool = False,
     ) -> None:
-        """`node_percentage`: the search for nodes that fit ends with so many of all, 0: fewer the larger the cluster.
+        """`node_percentage` is percentageOfNodesToScore; 0: adaptive, lower the larger the cluster is.
 
-        `check_all`: a diagnosis counts what every filter says of every node, not only what the first one says.
+        `check_all`: a diagnosis counts the verdict of every filter on every node, not only the first rejection.
         """
         self.filters = tuple(filters)
         self.scores = tuple(scores)
@@ -151,34 +156,39 @@ class Pipeline:
         self._turn = 0
         self._search_from = 0
         self._scorers = [Scorer.of(plugin, weight) for plugin, weight in scores]
-        self._kept: OrderedDict[tuple[str, int, Hashable], Any] = OrderedDict()
-        self._kept_of: NodeTable | None = None
-        self._kept_at = 0  # the version of its nodes
+        self._static_answers: OrderedDict[tuple[str, int, Hashable], Any] = OrderedDict()
+        self._static_table: NodeTable | None = None
+        self._static_version = 0  # `static_version` of that table when the answers were given
+        # By signature, least recently used first.
         self._panels: OrderedDict[Hashable, CachedAnswers] = OrderedDict()
         self._judged_lately: OrderedDict[Hashable, Pod] = OrderedDict()
 
     def decide(
         self, pod: Pod, state: State, random: Random, outside: ExtenderResult | None = None, lap: Lap | None = None
     ) -> Placement | Diagnosis:
-        """`lap` is told of the end of each part, for whoever has a clock."""
+        """Returns the node for the pod, or why there is none.
+
+        `lap` is called at the end of each extension point: the engine has no clock, but its caller measures durations.
+        """
         table = state.table
         nodes = len(table)
         if not nodes:
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
         enough = nodes if outside is not None or self.node_percentage == 100 else self._enough(nodes)
+        # Cached answers hold for all nodes and without nominated pods and extenders; otherwise the filters run.
         whole = outside is None and enough == nodes
         if whole and not (pod.nominated_node_name or (state.nominated and state.guests.matter_to(pod))):
-            panel = self._panel(pod, state, lap)
-            if panel is not None:
-                places = panel.best_places()
+            answers = self._refreshed_answers(pod, state, lap)
+            if answers is not None:
+                places = answers.best_places()
                 place = places[self._choose(len(places), random)]
-                return Placement(table.sorted_names[place], nodes, panel.feasible)
+                return Placement(table.sorted_names[place], nodes, answers.feasible)
         self._note_judged(pod.signature, pod)
         query = Query(pod, table)
         if pod.nominated_node_name and (outside is None or pod.nominated_node_name in outside.allowed):
-            kept = self._at_nominated(query, state)
-            if kept is not None:
-                return kept
+            placement = self._at_nominated(query, state)
+            if placement is not None:
+                return placement
         survey = self.survey(query, state, outside, lap)
         if survey.failed is not None:
             return survey.failed
@@ -189,7 +199,7 @@ class Pipeline:
             only = int(row_numbers(survey.rows)[survey.fits.argmax()])
             return Placement(table.name(only), len(survey.fits), 1)
         if whole and survey.rows is table.rows and not survey.with_nominated:
-            best = self._new_panel(query, state, survey).best
+            best = self._new_answers(query, state, survey).best
         else:
             found = self._found(survey, table, enough)
             feasible = len(found)
@@ -203,7 +213,7 @@ class Pipeline:
         return Placement(table.name(row), len(survey.fits), feasible)
 
     def feasible(self, pod: Pod, state: State) -> list[str] | Diagnosis:
-        """The names of the nodes that would be scored; or why there are none."""
+        """Returns the names of the nodes that would be scored, or why there are none."""
         table = state.table
         if not len(table):
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
@@ -215,7 +225,10 @@ class Pipeline:
         return [table.name(int(row)) for row in self._found(survey, table, self._enough(len(table)))]
 
     def choices(self, query: Query, state: State) -> list[str] | Diagnosis:
-        """The nodes that the tie-break would choose from, by name; or why there are none. Every node is looked at."""
+        """Returns the names of the nodes that the tie-break chooses from, or why there are none.
+
+        Filters every node, whatever `node_percentage` is.
+        """
         table = state.table
         if not len(table):
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
@@ -230,110 +243,121 @@ class Pipeline:
         return [table.name(int(row)) for row in best]
 
     def take_judged(self) -> list[Pod]:
-        """Pods that were decided on since this was last asked, the latest of each signature, and not of very many.
+        """Returns the pods that were decided on since the last call: the latest of each signature, up to a limit.
 
-        A plugin is not asked while answers are kept; so this is how it can be told whom its answers still concern.
+        Plugins are not called while their answers are cached. With these pods, the caller can tell a plugin which pods
+        still use its answers.
         """
         taken = dict(self._judged_lately)
         self._judged_lately.clear()
-        for panel in self._panels.values():
-            if panel.refreshed_for is not None:
-                taken[panel.signature], panel.refreshed_for = panel.refreshed_for, None
+        for answers in self._panels.values():
+            if answers.refreshed_for is not None:
+                taken[answers.signature], answers.refreshed_for = answers.refreshed_for, None
         return list(taken.values())
 
     def _note_judged(self, signature: Hashable, pod: Pod) -> None:
         self._judged_lately[signature] = pod
-        if len(self._judged_lately) > _KEPT_PANELS:
+        if len(self._judged_lately) > _MAX_CACHED_SIGNATURES:
             self._judged_lately.popitem(last=False)
 
     def diagnose(self, survey: Survey, nodes: int) -> Diagnosis:
         return diagnose(survey, nodes, check_all=self.check_all)
 
     def _enough(self, nodes: int) -> int:
-        """How many nodes that fit end the search."""
+        """Returns how many feasible nodes end the search (kube-scheduler's numFeasibleNodesToFind)."""
         percentage = self.node_percentage or max(50 - nodes // 125, _LEAST_PERCENTAGE)
         return min(nodes, max(nodes * percentage // 100, _FEWEST_FOUND))
 
     def _found(self, survey: Survey, table: NodeTable, enough: int) -> NDArray[np.intp]:
-        """The rows that fit; where there are more than enough, as many, each search going on where the last ended."""
+        """Returns the rows that fit, at most `enough`. Each search starts where the last one ended, round robin."""
         rows = row_numbers(survey.rows)
         if np.count_nonzero(survey.fits) <= enough:
             return rows[survey.fits]
         start = self._search_from % len(rows)
-        turned = np.roll(survey.fits, -start)
-        last = int(turned.nonzero()[0][enough - 1])
+        rotated = np.roll(survey.fits, -start)
+        last = int(rotated.nonzero()[0][enough - 1])
         self._search_from = (start + last + 1) % len(rows)
         searched = (np.arange(len(rows)) - start) % len(rows) <= last
         return rows[survey.fits & searched]
 
     def _at_nominated(self, query: Query, state: State) -> Placement | None:
-        """The node that was made free for the pod, if it fits there: no other is looked at then."""
+        """Returns the nominated node if the pod fits there. As in kube-scheduler, no other node is evaluated then."""
         name = query.pod.nominated_node_name
         return Placement(name, 1, 1) if self._takes(query, state, name) else None
 
     def fits_without(self, pod: Pod, state: State, node_name: str, gone: Sequence[Pod]) -> bool:
-        """Whether the node would take the pod if these pods, which are on it, were not.
+        """Whether the pod would fit on the node if the `gone` pods, which are on it, were not there.
 
-        A filter that has something to say because of them is asked all the same: of pods that are nominated there, too.
+        A filter that PreFilter does not skip while they are there is called anyway: pods nominated to the node may
+        matter to it, too.
         """
         query = Query(pod, state.table)
-        talking = {plugin for plugin in self.filters if not _screened(plugin, query, state).skip}
+        not_skipping = {plugin for plugin in self.filters if not _screened(plugin, query, state).skip}
         with moved(query, state.table, remove=[(other, node_name) for other in gone]):
-            return self._takes(query, state, node_name, talking)
+            return self._takes(query, state, node_name, not_skipping)
 
-    def _takes(self, query: Query, state: State, node_name: str, talking: Collection[Plugin] = ()) -> bool:
-        """`talking` are filters that have something to say of the pod, even if they say otherwise now."""
+    def _takes(self, query: Query, state: State, node_name: str, not_skipping: Collection[Plugin] = ()) -> bool:
+        """Whether the pod fits on the node. Filters in `not_skipping` are called even if PreFilter skips them now."""
         row = state.table.row(node_name)
         screened = [(plugin, _screened(plugin, query, state)) for plugin in self.filters]
         opinions = [
-            Opinion(plugin, PROCEED if answer.skip and plugin in talking else answer, None)
+            Opinion(plugin, PROCEED if answer.skip and plugin in not_skipping else answer, None)
             for plugin, answer in screened
         ]
         if row is None or any(opinion.pre_filter.code is not Code.FITS for opinion in opinions):
             return False
         return self.refusal(query, state, row, opinions) is None
 
-    # --- what is kept ------------------------------------------------------------------------------------------------
+    # --- cached answers ----------------------------------------------------------------------------------------------
 
-    def _keep(self, point: str, plugin: Plugin, key: Hashable, state: State, ask: Callable[[], T]) -> T:
-        """What was answered for this key while the nodes were as they are now, or else what `ask` answers."""
+    def _cached(self, point: str, plugin: Plugin, key: Hashable, state: State, ask: Callable[[], T]) -> T:
+        """Returns the cached answer for this key, or calls `ask`. All are dropped when nodes change other than in
+        their pods and allocatable resources.
+        """
         table = state.table
-        if table is not self._kept_of or table.static_version != self._kept_at:
-            self._kept.clear()
-            self._kept_of, self._kept_at = table, table.static_version
+        if table is not self._static_table or table.static_version != self._static_version:
+            self._static_answers.clear()
+            self._static_table, self._static_version = table, table.static_version
         question = (point, id(plugin), key)
-        kept: T = self._kept.get(question, _UNKNOWN)
-        if kept is not _UNKNOWN:
-            self._kept.move_to_end(question)
-            return kept
-        said = self._kept[question] = ask()
-        if len(self._kept) > _KEPT_ANSWERS:
-            self._kept.popitem(last=False)
+        cached: T = self._static_answers.get(question, _UNKNOWN)
+        if cached is not _UNKNOWN:
+            self._static_answers.move_to_end(question)
+            return cached
+        said = self._static_answers[question] = ask()
+        if len(self._static_answers) > _MAX_CACHED_ANSWERS:
+            self._static_answers.popitem(last=False)
         return said
 
-    def _panel(self, pod: Pod, state: State, lap: Lap | None) -> CachedAnswers | None:
-        """The panel of the pod's signature, if there is one and it knows a choice of nodes."""
-        panel = self._panels.pop(pod.signature, None)
-        if panel is None or not panel.refresh(pod, state, lap):
-            return None
-        self._panels[panel.signature] = panel  # at the end again; nor is it kept where a plugin fails half-way
-        return panel
+    def _refreshed_answers(self, pod: Pod, state: State, lap: Lap | None) -> CachedAnswers | None:
+        """Returns the refreshed answers for the pod's signature. None: not cached, invalid, or fewer than two fit.
 
-    def _new_panel(self, query: Query, state: State, survey: Survey) -> CachedAnswers:
-        """Kept unless a filter failed on some node: that ends an attempt once no filter before it refuses the node."""
-        panel = CachedAnswers(self._scorers, self._judged, self._scored, self._constant)
-        panel.build(query, state, survey.fits, survey.opinions)
+        The entry is popped first: a plugin that raises in `refresh` leaves it half refreshed, and it must not be used.
+        """
+        answers = self._panels.pop(pod.signature, None)
+        if answers is None or not answers.refresh(pod, state, lap):
+            return None
+        self._panels[answers.signature] = answers  # at the end again: the most recently used
+        return answers
+
+    def _new_answers(self, query: Query, state: State, survey: Survey) -> CachedAnswers:
+        """Builds answers for the pod's signature, and caches them unless a filter failed on some node.
+
+        Such a failure ends an attempt as soon as no filter before it rejects that node, which a cache would hide.
+        """
+        answers = CachedAnswers(self._scorers, self._judged, self._scored, self._constant)
+        answers.build(query, state, survey.fits, survey.opinions)
         if not survey.flawed:
-            self._panels[panel.signature] = panel
-            if len(self._panels) > _KEPT_PANELS:
+            self._panels[answers.signature] = answers
+            if len(self._panels) > _MAX_CACHED_SIGNATURES:
                 self._panels.popitem(last=False)
-        return panel
+        return answers
 
     # --- filters -----------------------------------------------------------------------------------------------------
 
     def survey(
         self, query: Query, state: State, outside: ExtenderResult | None = None, lap: Lap | None = None
     ) -> Survey:
+        """Runs PreFilter and Filter for the pod on all nodes that PreFilter leaves."""
         pod = query.pod
         screened = [(plugin, plugin.pre_filter(query, state)) for plugin in self.filters if plugin.concerns(pod)]
         special = [pair for pair in screened if pair[1] is not PROCEED and pair[1] is not SKIP]
@@ -359,7 +383,8 @@ class Pipeline:
         if outside is not None:
             said = verdicts_of(outside, state.table, rows, fits)
             fits &= said.fits
-            opinions.append(Opinion(EXTENDERS, SKIP, said))  # skipped where pods are moved: they cannot be asked again
+            # SKIP: where pods are moved tentatively, filters run again, but extenders cannot be called again.
+            opinions.append(Opinion(EXTENDERS, SKIP, said))
         survey = Survey(rows, fits, tuple(opinions), None, flawed=flawed, failed=failed)
         if state.nominated:
             survey = self._with_nominated(query, state, survey)
@@ -371,11 +396,11 @@ class Pipeline:
         key = plugin.static_key(query.pod)
         if key is None or rows is not state.table.rows:
             return plugin.filter(query, state, rows)
-        return self._keep("filter", plugin, key, state, lambda: plugin.filter(query, state, rows))
+        return self._cached("filter", plugin, key, state, lambda: plugin.filter(query, state, rows))
 
-    # Pods that are nominated to a node, of at least this pod's priority, count as if they were there; as they may never
-    # come, a node must fit with them and without. Where it does not fit with them, what the filters say then is what
-    # they are taken to say.
+    # Pods of equal or higher priority that are nominated to a node count as if they were there. As they may never get
+    # there, a node must fit both with them and without them (kube-scheduler's RunFilterPluginsWithNominatedPods). If it
+    # does not fit with them, the verdicts with them are the ones that are reported.
 
     def _with_nominated(self, query: Query, state: State, survey: Survey) -> Survey:
         rows = row_numbers(survey.rows)
@@ -383,7 +408,9 @@ class Pipeline:
         if nominated is None:
             return survey
         positions = np.searchsorted(rows, nominated.rows)
-        seen = [self._seen_with(nominated, opinion, query, state, positions) for opinion in survey.opinions]
+        seen = [
+            self._verdicts_with_nominated(nominated, opinion, query, state, positions) for opinion in survey.opinions
+        ]
         refused = np.zeros(len(positions), dtype=np.bool_)
         for verdicts in seen:
             if verdicts is not None:
@@ -392,39 +419,42 @@ class Pipeline:
         if refused.any():
             survey.fits[positions[refused]] = False
             opinions = tuple(
-                _laid_over(opinion, positions, verdicts, refused)
+                _overlaid(opinion, positions, verdicts, refused)
                 for opinion, verdicts in zip(survey.opinions, seen, strict=True)
             )
         return survey._replace(opinions=opinions, with_nominated=True, without=survey.opinions)
 
-    def _seen_with(
+    def _verdicts_with_nominated(
         self, nominated: NominatedRows, opinion: Opinion, query: Query, state: State, positions: NDArray[np.intp]
     ) -> Verdicts | None:
-        """What a filter says of the rows with their nominated pods there; None where it has nothing to say."""
+        """Returns the filter's verdicts on the rows with their nominated pods there; None if it skips the pod."""
         if opinion.verdicts is None or opinion.pre_filter.skip:
             return None
         without = opinion.verdicts.at(positions)
         if not opinion.plugin.reads_pods:
             return without
         seen = opinion.plugin.filter_with_nominated(query, state, nominated)
-        return self._tried_with(nominated, opinion.plugin, query, state, without) if seen is None else seen
+        return self._moved_verdicts(nominated, opinion.plugin, query, state, without) if seen is None else seen
 
-    def _tried_with(
+    def _moved_verdicts(
         self, nominated: NominatedRows, plugin: Plugin, query: Query, state: State, without: Verdicts
     ) -> Verdicts:
-        """The same for a filter that has no columns for it: the pods are moved, where it minds them."""
-        minded = np.flatnonzero(plugin.minds_nominated(query, nominated))
+        """The same for a filter that cannot answer for all rows at once.
+
+        Where nominated pods may change its verdict, they are added to the table, row by row, and the filter is called.
+        """
+        may_change = np.flatnonzero(plugin.minds_nominated(query, nominated))
         said: list[Verdicts] = []
-        for row in nominated.rows[minded].tolist():
+        for row in nominated.rows[may_change].tolist():
             with moved(query, state.table, add=_nominated_to(row, query.pod, state)):
                 said.append(plugin.filter(query, state, np.array([row], dtype=np.intp)))
         codes = without.codes.copy()
-        codes[minded] = [verdicts.codes[0] for verdicts in said]
+        codes[may_change] = [verdicts.codes[0] for verdicts in said]
 
         def causes() -> Int64Column:
-            """From the last place on, those of the rows that were tried; before, those of the others."""
+            """0 to len(said) - 1 are the rows that were tried; the causes of the other rows follow."""
             found = len(said) + without.causes
-            found[minded] = np.arange(len(said))
+            found[may_change] = np.arange(len(said))
             return found
 
         def describe(cause: int) -> tuple[str, ...]:
@@ -432,8 +462,10 @@ class Pipeline:
 
         return Verdicts(codes, causes, describe) if said else without
 
-    def _crowded(self, query: Query, state: State, row: int, opinions: Sequence[Opinion]) -> Opinion | None:
-        """The filter that refuses the row once the pods nominated to it are there, if there are such and one does."""
+    def _refusal_with_nominated(
+        self, query: Query, state: State, row: int, opinions: Sequence[Opinion]
+    ) -> Opinion | None:
+        """Returns the first filter that rejects the row with its nominated pods there; None: no such pod or filter."""
         nominated = _nominated_to(row, query.pod, state)
         if not nominated:
             return None
@@ -441,11 +473,11 @@ class Pipeline:
             return self._refusal(query, state, row, opinions)
 
     def refusal(self, query: Query, state: State, row: int, opinions: Sequence[Opinion]) -> Opinion | None:
-        """The first filter that refuses this row as the table is now, None if the pod fits there.
+        """Returns the first filter that rejects this row as the table is now; None if the pod fits there.
 
-        What the filters answered before any node was looked at stands as it does in `opinions`; nominated pods count.
+        PreFilter is not run again: its results are those in `opinions`. Nominated pods count.
         """
-        return self._crowded(query, state, row, opinions) or self._refusal(query, state, row, opinions)
+        return self._refusal_with_nominated(query, state, row, opinions) or self._refusal(query, state, row, opinions)
 
     def _refusal(self, query: Query, state: State, row: int, opinions: Sequence[Opinion]) -> Opinion | None:
         rows = np.array([row], dtype=np.intp)
@@ -476,10 +508,10 @@ class Pipeline:
         if key is None:
             return plugin.score(query, state, rows)
         everywhere = slice(0, state.table.span)
-        return self._keep("score", plugin, key, state, lambda: plugin.score(query, state, everywhere))[rows]
+        return self._cached("score", plugin, key, state, lambda: plugin.score(query, state, everywhere))[rows]
 
     def _constant(self, plugin: Plugin, query: Query, state: State) -> int | None:
-        """What a static plugin that knows its bounds gives to every node alike, None where it does not."""
+        """Returns the normalised score that a static plugin gives to every node; None if nodes get different ones."""
 
         def ask() -> int | None:
             if not plugin.pre_score(query, state):
@@ -488,38 +520,38 @@ class Pipeline:
             alike = scores.min() == scores.max()
             return int(plugin.normalize(scores[:1])[0]) if alike else None
 
-        return self._keep("constant", plugin, plugin.static_key(query.pod), state, ask)
+        return self._cached("constant", plugin, plugin.static_key(query.pod), state, ask)
 
     def best(self, ranking: Ranking, table: NodeTable) -> NDArray[np.intp]:
-        """The rows that share the highest total, in the order of their names."""
+        """Returns the rows with the highest total, sorted by node name."""
         among = np.zeros(table.capacity, dtype=np.bool_)
         among[ranking.rows[ranking.totals == ranking.totals.max()]] = True
         return table.rows_by_name[among[table.rows_by_name]]
 
     def _choose(self, tied: int, random: Random) -> int:
-        """Which of so many that share the highest total, in the order of their nodes' names."""
+        """Returns the index of the node to take, among `tied` nodes with the highest total, sorted by name."""
         if tied == 1 or self.tie_break is _FIRST:
             return 0
         if self.tie_break is _RANDOM:
-            return int(random.random() * tied)  # faster than randrange, and as fair for so few
+            return int(random.random() * tied)  # faster than randrange, and its bias is negligible for so few
         self._turn += 1
         return (self._turn - 1) % tied
 
 
 def reads_resources(opinion: Opinion) -> bool:
-    """Of the pods on a node the filter reads what they use, and nothing else."""
+    """Whether the filter reads only the resource usage of the pods on a node, and nothing else of them."""
     return isinstance(opinion.plugin, NodeResourcesFit)
 
 
 def _nominated_to(row: int, pod: Pod, state: State) -> list[tuple[Pod, str]]:
-    """The pods that are nominated to the row's node and that the pod has to yield to."""
+    """Returns the other pods that are nominated to the row's node and have at least the pod's priority."""
     name = state.table.name(row)
     others = state.nominated.get(name, {}).values()
     return [(other, name) for other in others if other.priority >= pod.priority and other.uid != pod.uid]
 
 
-def _laid_over(opinion: Opinion, positions: NDArray[np.intp], seen: Verdicts | None, refused: BoolColumn) -> Opinion:
-    """The opinion with what the filter says with nominated pods there, at those of the positions that are refused."""
+def _overlaid(opinion: Opinion, positions: NDArray[np.intp], seen: Verdicts | None, refused: BoolColumn) -> Opinion:
+    """Returns the opinion with the verdicts with nominated pods (`seen`) at the positions that are rejected then."""
     if seen is None or opinion.verdicts is None or not opinion.plugin.reads_pods:
         return opinion
     return opinion._replace(verdicts=opinion.verdicts.laid_over(positions[refused], seen.at(refused)))
@@ -532,7 +564,10 @@ def _screened(plugin: Plugin, query: Query, state: State) -> PreFilter:
 def _stopped(
     screened: Sequence[tuple[Plugin, PreFilter]], refusals: Sequence[Opinion], table: NodeTable, lap: Lap | None
 ) -> Survey:
-    """No node takes the pod. What nothing can mend is said first; of what pods that leave may mend, the last."""
+    """Returns the survey of a pod that PreFilter rejects.
+
+    It reports the first rejection that preemption cannot resolve, else the last one that it can.
+    """
     hopeless = (opinion for opinion in refusals if opinion.pre_filter.code is not Code.UNSCHEDULABLE)
     stopped_by = next(hopeless, refusals[-1])
     opinions = tuple(Opinion(plugin, answer, None) for plugin, answer in screened)
@@ -545,7 +580,10 @@ def _stopped(
 def moved(
     query: Query, table: NodeTable, add: Sequence[tuple[Pod, str]] = (), remove: Sequence[tuple[Pod, str]] = ()
 ) -> Iterator[None]:
-    """The table as if these pods had come to these nodes and those had left; as it was, when the block ends."""
+    """Adds and removes these pods in the table for the duration of the block, and restores it afterwards.
+
+    `query.memo` is cleared both times: it holds what plugins computed from the table before.
+    """
     query.memo.clear()
     gone: list[tuple[Pod, str]] = []
     came: list[Pod] = []
@@ -567,7 +605,7 @@ def moved(
 
 
 def _narrowed(table: NodeTable, screened: Sequence[tuple[Plugin, PreFilter]]) -> Rows:
-    """All rows, or those of the nodes that every narrowing pre-filter leaves."""
+    """Returns all rows, or those of the nodes that are in every PreFilter result that names nodes."""
     names: frozenset[str] | None = None
     for _, answer in screened:
         if answer.nodes is not None:
@@ -582,7 +620,7 @@ def _narrowed(table: NodeTable, screened: Sequence[tuple[Plugin, PreFilter]]) ->
 
 
 def diagnose(survey: Survey, nodes: int, *, check_all: bool = False) -> Diagnosis:
-    """Why a survey without a feasible node has none; `check_all`: with what every filter says of every node."""
+    """Returns why a survey has no feasible node; `check_all`: counts the verdict of every filter on every node."""
     head = f"0/{nodes} nodes are available:"
     if survey.stopped_by is not None:
         stop = survey.stopped_by
@@ -605,7 +643,7 @@ def diagnose(survey: Survey, nodes: int, *, check_all: bool = False) -> Diagnosi
 
 
 def _failure(plugin: Plugin, verdicts: Verdicts, left: BoolColumn) -> Diagnosis | None:
-    """What is said if the filter failed on one of the nodes that are left."""
+    """Returns the error diagnosis if the filter failed on a node that no filter before it rejected (`left`)."""
     failed = verdicts.failed
     if failed is None or not (failed & left).any():
         return None
@@ -614,9 +652,9 @@ def _failure(plugin: Plugin, verdicts: Verdicts, left: BoolColumn) -> Diagnosis 
 
 
 def refusals(survey: Survey, *, every: bool = False) -> tuple[Counter[str], list[Plugin]]:
-    """How often each reason refused a node, and the plugins that gave them.
+    """Returns the number of nodes by reason of rejection, and the plugins that gave the reasons.
 
-    A node counts under the first plugin that refuses it, or, with `every`, under each that does.
+    A node counts under the first plugin that rejects it, or, with `every`, under each plugin that does.
     """
     counts: Counter[str] = Counter()
     plugins: list[Plugin] = []

@@ -1,42 +1,45 @@
-"""The plugin contract: columns in, column out.
+"""The plugin contract: one call answers for many nodes, with a column of verdicts or scores.
 
-A plugin judges one pod on many nodes at once. It is made from its arguments, keeps no state between decisions, changes
-nothing that it is given, and answers alike when asked alike. It never raises for "does not fit".
+A plugin is constructed from its arguments. It keeps no state between decisions, changes nothing that it is given, and
+returns equal answers for equal input. It never raises for "does not fit".
 
-    pre_filter(query, state)        before any node is looked at: nothing to say, no node at all, or only these nodes
-    filter(query, state, rows)      a verdict for each row
+    pre_filter(query, state)        PreFilter: skip Filter, reject the pod on all nodes, or name the only nodes
+    filter(query, state, rows)      Filter: a verdict for each row
     filter_with_nominated(...)      the same with each row's nominated pods there, for plugins that read pods
-    pre_score(query, state)         False: nothing to say of this pod, every node scores 0
-    score(query, state, rows)       a number for each row, any scale
-    normalize(scores)               the same on 0..100, over the feasible nodes
-    hint(query, state, change)      may the change have made it let a pod onto a node that it refused before?
-    hint_marks(query, state)        what a change has to show for the hint to be True (marks.py)
-    admits(query, state, node)      False: it refuses the pod on this node, whichever pods leave it
-    node_marks(query, state)        what a node has to show for it to admit the pod
+    pre_score(query, state)         PreScore; False: skip Score, every node scores 0
+    score(query, state, rows)       Score: a number for each row, any scale
+    normalize(scores)               NormalizeScore: the same on 0..100, over the feasible nodes
+    hint(query, state, change)      queueing hint: can the change make the pod fit on a node that the plugin rejected?
+    hint_marks(query, state)        the marks that a change must have for the hint to be True (queueing/marks.py)
+    admits(query, state, node)      False: it rejects the pod on this node, whichever pods leave the node
+    node_marks(query, state)        the marks that a node must have for `admits` to be True
 
-What its answers hang on decides how long they are kept:
+What its answers depend on decides how long they stay cached (answer_cache/cache.py):
 
-    static_key    what of a pod they hang on, where besides it they hang on nothing but what `table.static_version`
-                  counts (labels, taints, images, conditions and spec of nodes): kept for the next pod of this key
-    node_local    the answer on a node hangs on nothing but that node and its pods (and objects that are neither):
-                  leaving other nodes out does not change it
-    basis         everything else that they hang on besides the pod's signature; answers given at an equal basis are
-                  still right for the next pod of that signature, but for the nodes that changed (node_local), or
-                  altogether (not node_local). None: they must be asked for anew. NOTHING_ELSE: there is nothing, and
-                  will not be until an object that is neither pod nor node changes, or the terms that pods carry
-    axes          what nodes have to be alike in to score alike, where that is little: the score is asked for once a
-                  group of them (groups.py), for all nodes at once
-    reach         how far a change on one node goes, where a filter is not node_local but nearly so
-    reads_pods    pods that come to a node or leave it can change the verdict on it; where it is node_local, pods that
-                  leave never make it refuse a node that it let the pod onto
-    watched       the nodes with pods on them that can change the verdict on them, where the plugin knows
-    local_events  the events of `wakes_on` by which a pod or a node changes its verdict on that one node only, so that
-                  such a change helps no pod that another plugin still keeps away from there
+    static_key    the part of the pod that the answers depend on, if all else that they depend on is counted by
+                  `table.static_version` (labels, taints, images, conditions and spec of nodes). The next pod with an
+                  equal key gets the cached answers
+    node_local    the answer for a node depends only on that node and its pods (and on objects that are neither pods
+                  nor nodes). Other nodes do not matter
+    basis         a value for everything else that the answers depend on, besides the pod's signature. While it stays
+                  equal, cached answers are valid for the next pod of that signature: all of them, or, if node_local,
+                  those for nodes that did not change. None: never reuse. NOTHING_ELSE: they depend on nothing else
+                  until an object that is neither pod nor node changes, or the affinity terms of placed pods do
+    axes          the few properties (label values, pod counts) that decide a node's score. Nodes that are equal in
+                  them are scored once, as one group (answer_cache/equivalence.py)
+    reach         the rows whose verdicts a change on other rows affects, for filters that are not node_local
+    reads_pods    the verdict on a node depends on pods. If the plugin is also node_local, a pod that leaves a node
+                  never makes it reject a node that it accepted
+    watched       the nodes whose own pods can change the verdict on them, if the plugin knows
+    local_events  the events of `wakes_on` that change the verdict on the node of the event only. Such an event makes
+                  no pod schedulable that another plugin still rejects on that node
 
-What it may do about a pod after the decision, until it is bound, is another contract (stages.py).
+`wakes_on` are the events that can make a rejected pod schedulable (kube-scheduler's EventsToRegister).
 
-Pods are moved tentatively (nominated pods, preemption) by moving them in the table and asking again, so a filter reads
-the table anew each time; what it prepared for a decision belongs into `query.memo`, which is emptied by such a move.
+Reserve, Permit, PreBind and PostBind are another contract (binding_points.py).
+
+For nominated pods and preemption, pods are moved tentatively in the table and filters are called again. So a filter
+reads the table in every call. What it prepares for one decision belongs in `query.memo`, which such a move clears.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -58,7 +61,7 @@ NOTHING_ELSE: Final[Hashable] = object()
 
 
 class BadArgument(ValueError):
-    """An argument of a plugin that makes no sense; `field` is its path inside the arguments, "" for the whole."""
+    """An argument of a plugin is invalid; `field` is its path inside the arguments, "" for all of them."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}" if field else problem)
@@ -67,7 +70,7 @@ class BadArgument(ValueError):
 
 
 class PluginFailed(Exception):
-    """A plugin raised, or answered with something that is no answer; nothing is decided."""
+    """A plugin raised or returned something invalid. The attempt ends without a decision."""
 
     def __init__(self, plugin: str, problem: str) -> None:
         super().__init__(f"plugin {plugin} failed: {problem}")
@@ -76,10 +79,11 @@ class PluginFailed(Exception):
 
 
 class Query:
-    """A pod as the columns see it; `requests` are (index of the resource, amount, name).
+    """A pod in the terms of the node table; `requests` are (index of the resource, amount, name).
 
-    Plugins keep under their names what they prepare: in `memo` what they find in the state for this one decision, in
-    `plan` what outlives it, with whatever says how long it is right where that is not the pod alone.
+    Plugins store under their names what they prepare. `memo` is for one decision: what they computed from the state.
+    `plan` lives as long as the query: what they computed from the pod, or from more, together with the versions that
+    tell whether it is still valid.
     """
 
     __slots__ = ("memo", "plan", "pod", "requests")
@@ -107,34 +111,35 @@ class Plugin:
         refuse_unknown(args)
 
     def concerns(self, pod: Pod) -> bool:
-        """False: whatever happens, the plugin has nothing to say of a pod like this, and need not be asked."""
+        """False: the plugin never rejects or scores a pod like this, whatever the state is, and is not called."""
         return True
 
     def static_key(self, pod: Pod) -> Hashable | None:
-        """None: the answers hang on more."""
+        """Returns the part of the pod that the answers depend on. None: they depend on more than nodes and the pod."""
         return None
 
     def basis(self, query: Query, state: State) -> Hashable | None:
+        """Returns a value that stays equal while cached answers are valid (see above). None: never reuse them."""
         return None
 
     def filter_basis(self, query: Query, state: State) -> Hashable | None:
-        """The basis of the verdicts alone, for plugins whose verdicts and scores hang on different things."""
+        """`basis` of the verdicts alone, for plugins whose verdicts and scores depend on different things."""
         return self.basis(query, state)
 
     def score_basis(self, query: Query, state: State) -> Hashable | None:
-        """The basis of the scores alone."""
+        """`basis` of the scores alone."""
         return self.basis(query, state)
 
     def watched(self, query: Query, state: State) -> BoolColumn | None:
-        """bool[all rows]; other nodes get the same verdict however many of their pods leave. None: it may be any."""
+        """Returns bool[all rows]. Other nodes keep their verdict whichever of their pods leave. None: not known."""
         return None
 
     def reach(
         self, query: Query, state: State, before: Hashable, now: Hashable, rows: Sequence[int]
     ) -> Sequence[int] | None:
-        """The rows whose verdicts may be others at the basis `now` than `before`, where pods came to or left `rows`.
+        """Returns the rows whose verdicts may differ between the bases `before` and `now`. None: any row.
 
-        For plugins that are not node_local; None: any row's.
+        Pods were added to or removed from `rows` in between. For plugins that are not node_local.
         """
         return None
 
@@ -145,68 +150,68 @@ class Plugin:
         raise NotImplementedError(f"{self.name} is not a filter")
 
     def fits_row(self, query: Query, state: State, row: int) -> bool:
-        """`filter` of a single row, for plugins that are asked again and again about a row that changed."""
+        """`filter` for a single row. Plugins override it where that is faster: cached answers are refreshed with it."""
         return bool(self.filter(query, state, np.array([row], dtype=np.intp)).codes[0] == 0)
 
     def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts | None:
         """Returns the verdicts on `nominated.rows`, each as if its own nominated pods, and no others, were on the node.
 
-        For plugins that read pods. None: the pods are moved in the table, node by node, and `filter` is asked.
+        For plugins that read pods. None: the pods are added to the table, node by node, and `filter` is called.
         """
         return None
 
     def minds_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
-        """bool[nominated.rows]: where the nominated pods may change the verdict, so that they have to be moved."""
+        """Returns bool[nominated.rows]: where nominated pods may change the verdict and must be added to the table."""
         return np.ones(len(nominated.rows), dtype=np.bool_)
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
-        """False: the change, one of those that it wakes on, lets the pod onto no node where the plugin refused it.
+        """Queueing hint. False: the change makes the pod fit on no node that the plugin rejected.
 
-        Asked after the change, perhaps after others too: what it says of the cluster as it is now, or of the records
-        before and after, is right whenever it is asked. What it looks at is what makes it let a pod pass; True where
-        that takes longer than an attempt.
+        The change is one of `wakes_on`. The call comes after it, and possibly after later changes. So the hint may
+        read the state as it is now, and the object before and after the change. If the check would cost more than a
+        scheduling attempt, it returns True.
         """
         return True
 
     def hint_key(self, pod: Pod) -> Hashable:
-        """What of a pod its hints hang on: pods of one key get one answer."""
+        """Returns the part of the pod that hints depend on: pods with equal keys share one answer."""
         key = self.static_key(pod)
         whole = pod.signature if key is None else key
         return (whole, pod.priority, pod.preemption_policy) if self.reads_pods else whole
 
     def hint_marks(self, query: Query, state: State) -> Marks:
-        """What changes have to show for `hint` to be True, for as long as the pod is unschedulable (marks.py).
+        """Returns the marks that a change must have for `hint` to be True (queueing/marks.py).
 
-        The hints of pods that wait are asked only about changes that show it. Another change that the plugin said True
-        to in between ends what was said here: the pod is tried again then.
+        They hold while the pod is unschedulable: `hint` is called only for changes with one of the marks. When a hint
+        returns True, the pod is tried again, and after that attempt its marks are computed anew.
         """
         return Marks()
 
     def admits(self, query: Query, state: State, node: Node) -> bool:
-        """False: the plugin refuses the pod on this node as it is now, and pods that leave the node do not change that.
+        """False: the plugin rejects the pod on this node, and pods that leave the node do not change that.
 
-        For a look at one node that costs next to nothing; True where that is not known.
+        It must be very cheap; True if the answer is not known.
         """
         return True
 
     def named_nodes(self, pod: Pod) -> frozenset[str] | None:
-        """The only nodes that `admits` can be True for, by name; None: any node may be."""
+        """Returns the names of the only nodes for which `admits` can be True. None: any node."""
         return None
 
     def node_marks(self, query: Query, state: State) -> frozenset[Mark] | None:
-        """Marks of which a node has one that `admits` is True for; None: any node may be."""
+        """Returns marks: a node for which `admits` is True has one of them. None: any node."""
         names = self.named_nodes(query.pod)
         return None if names is None else frozenset((NODE, name, "") for name in names)
 
     def needed_resources(self, pod: Pod) -> Mapping[str, int] | None:
-        """By resource, what a node must have free, once weaker pods have left it, for the plugin to let the pod on it.
+        """Returns, by resource, what must be free on a node without its pods of lower priority for the pod to fit.
 
-        None: it looks at no resources.
+        None: the plugin does not look at resources.
         """
         return None
 
     def fits_without(self, query: Query, state: State, row: int, pods: Sequence[Pod]) -> bool:
-        """Whether it may let the pod onto the row, where it refuses it, once these pods are gone from there."""
+        """Whether the plugin, which rejects the pod on the row, may accept it there once these pods are gone."""
         verdicts = self.filter(query, state, np.array([row], dtype=np.intp))
         return bool(verdicts.codes[0] == Code.UNSCHEDULABLE)
 
@@ -217,21 +222,24 @@ class Plugin:
         raise NotImplementedError(f"{self.name} does not score")
 
     def score_row(self, query: Query, state: State, row: int) -> int:
-        """`score` of a single row."""
+        """`score` for a single row."""
         return int(self.score(query, state, np.array([row], dtype=np.intp))[0])
 
     def axes(self, query: Query, state: State) -> Sequence[Axis] | None:
-        """The same object as long as nothing but counts changes; None: nodes score each for itself, or not at all."""
+        """Returns the properties that decide a node's score. None: they are too many, or the plugin skips the pod.
+
+        Returns the same object while nothing but pod counts changes: the cache compares by identity.
+        """
         return None
 
     def score_groups(self, query: Query, state: State, groups: EquivalenceGroups) -> Int64Column:
-        """int64[groups.shape]: `score` of the nodes of each group, by `axes`, over all nodes that fit."""
+        """Returns int64[groups.shape]: the `score` of the nodes of each group, where all nodes that fit are scored."""
         raise NotImplementedError(f"{self.name} does not score by groups")
 
     def normalized_groups(self, query: Query, state: State, groups: EquivalenceGroups) -> Sequence[int]:
-        """The normalised scores of the inhabited groups, in their order; for plugins that have them without columns.
+        """Returns the normalised scores of the groups with feasible nodes, in the order of `groups.inhabited`.
 
-        Asked after `axes`, of groups by what that said.
+        Plugins override it where that is faster without columns. It is called after `axes`, with groups made of those.
         """
         scores: Sequence[int] = self.normalize(
             self.score_groups(query, state, groups).take(list(groups.inhabited))
@@ -239,9 +247,9 @@ class Plugin:
         return scores
 
     def bounds(self, scores: Int64Column) -> Hashable | None:
-        """What of all the scores the normalised ones hang on; None: on each of them.
+        """Returns what normalisation needs to know of all scores, such as the highest. None: each of them.
 
-        A plugin that knows it overrides `scale` beside it, and gives a row the same score whichever rows are asked.
+        A plugin that overrides it also overrides `scale`, and its score of a row does not depend on the other rows.
         """
         return None
 
@@ -249,7 +257,7 @@ class Plugin:
         raise NotImplementedError(f"{self.name} has no bounds")
 
     def take_failures(self) -> tuple[int, str]:
-        """How often it could not judge a node since it was last asked, and what was wrong the last time."""
+        """Returns how often the plugin could not judge a node since the last call, and the last error."""
         return 0, ""
 
     def normalize(self, scores: Int64Column) -> Int64Column:
@@ -265,7 +273,7 @@ def refuse_unknown(args: Mapping[str, Any], *known: str) -> None:
 
 
 def scale_to_highest(scores: Int64Column, highest: int, reverse: bool = False) -> Int64Column:
-    """The highest becomes 100 and the others their share of it, cut to whole numbers; `reverse` turns it around."""
+    """Scales scores to 0..100 as kube-scheduler's DefaultNormalizeScore does: integer division by the highest."""
     if highest == 0:
         return np.full_like(scores, MAX_SCORE) if reverse else scores
     scaled = MAX_SCORE * scores // highest

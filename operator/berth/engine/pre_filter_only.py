@@ -1,7 +1,7 @@
-"""What is left of a filter plugin whose filter is switched off: what it says before any node is looked at.
+"""PreFilterOnly: a plugin that is disabled at Filter, but enabled at PreFilter.
 
-A profile of kube-scheduler may switch a plugin off at `filter` alone. It may still refuse a pod as a whole then, or
-leave it only some of the nodes; no single node is refused by it.
+A kube-scheduler profile can disable a plugin at the `filter` extension point alone. PreFilter may then still reject the
+pod on all nodes, or restrict it to some nodes; Filter rejects none.
 """
 
 from collections.abc import Hashable

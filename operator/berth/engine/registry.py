@@ -1,7 +1,7 @@
-"""Every plugin by its name, and how one is made from its arguments.
+"""The plugin registry: all plugins by name, and how an instance is made from its arguments.
 
-`OWN_PLUGINS` are under the names that kube-scheduler gives them; `PLUGINS` has those that installed packages bring as
-well (installed.py), and imports one of these when it is looked up.
+`OWN_PLUGINS` have the names that kube-scheduler gives them. `PLUGINS` also has those of installed packages
+(custom_plugins/entry_points.py), which are imported when they are looked up.
 """
 
 from collections.abc import Iterator, Mapping
@@ -54,13 +54,13 @@ OWN_PLUGINS: Mapping[str, type[Plugin]] = {plugin.name: plugin for plugin in (*_
 
 
 class _Plugins(Mapping[str, type[Plugin]]):
-    """Berth's own first, whose names and old names nobody else can have."""
+    """Berth's own plugins first: no other package can use their names or aliases."""
 
     def __init__(self) -> None:
         self._installed = InstalledPlugins(taken={*OWN_PLUGINS, *ALIASES["filter"], *ALIASES["score"]})
 
     def __getitem__(self, name: str) -> type[Plugin]:
-        """Raises UnknownPlugin, or UnusablePlugin where a package brings one that cannot be used."""
+        """Raises UnknownPlugin, or UnusablePlugin if the plugin of a package cannot be used."""
         own = OWN_PLUGINS.get(name)
         if own is not None:
             return own
@@ -87,7 +87,7 @@ PLUGINS: Mapping[str, type[Plugin]] = _Plugins()
 
 
 class UnknownPlugin(KeyError):
-    """`problem` ends a sentence about the field that has the name."""
+    """No plugin has this name. `problem` completes an error message about the field with the name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -99,7 +99,7 @@ class UnknownPlugin(KeyError):
 
 
 class UnusablePlugin(UnknownPlugin):
-    """A package brings the plugin, and something is wrong with it."""
+    """A package has the plugin, but it cannot be used."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(name)
@@ -110,16 +110,16 @@ class UnusablePlugin(UnknownPlugin):
 
 
 def serves(kind: type[Plugin], point: Literal["filter", "score"]) -> bool:
-    """Whether a policy may have it among its predicates, where those that only take part in stages are too."""
+    """Whether a policy may list the plugin there; plugins with only binding extension points count as filters."""
     return kind.filters or takes_part(kind) if point == "filter" else kind.scores
 
 
 def make_plugin(
     name: str, args: Mapping[str, Any], point: Literal["filter", "score"], called: str | None = None
 ) -> Plugin:
-    """The plugin of that name; UnknownPlugin or BadArgument where there is none like it.
+    """Returns a new plugin; raises UnknownPlugin or BadArgument.
 
-    `called` is the name that it answers to, where a policy has several of one kind.
+    `called` is the name of the instance, if a policy has several of one kind.
     """
     kind = PLUGINS[name]
     if not serves(kind, point):
@@ -131,12 +131,12 @@ def make_plugin(
 
 
 def _made_with_care(kind: type[Plugin], args: Mapping[str, Any]) -> Plugin:
-    """From arguments of its own, which it may keep and change."""
+    """Makes a plugin of another package, with a copy of the arguments, which it may keep and change."""
     try:
         return kind(deepcopy(dict(args)))
     except BadArgument:
         raise
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # of whatever kind: somebody else wrote it
+    except BaseException as error:  # third-party code may raise anything
         raise BadArgument("", f"{kind.name} cannot be made from these: {in_words(error)}") from error

@@ -1,10 +1,9 @@
-"""For the tests of those who write plugins: a cluster from manifests, and the contract as one call.
+"""Test helpers for authors of plugins: a cluster from manifests, and one call that checks the plugin contract.
 
     state = cluster([node_manifest, ..., pod_manifest, ...])
     check_contract(RackPower, {"maxWatts": 8000}, manifests, pods)
 
-`check_contract` says in an AssertionError what a plugin does that it must not, such as to give an answer that is kept
-and no longer right.
+`check_contract` raises an AssertionError that names the violation, for example that a cached answer is out of date.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ _STEPS = 40
 
 
 def cluster(bodies: Iterable[Body]) -> State:
-    """The objects of these manifests, which need no UID; a pod counts where it has a node."""
+    """Returns a state with the objects of these manifests, which need no UID; pods without a node are left out."""
     state = State()
     for body in sorted(map(_with_uid, bodies), key=lambda body: bool(body["kind"] == "Pod")):
         record = parse(body["kind"], body)
@@ -48,14 +47,14 @@ def _with_uid(body: Body) -> Body:
 
 
 def make(kind: type[Plugin], args: Body | None = None, name: str = "") -> Plugin:
-    """A plugin as a policy has it: guarded, and with the name of its entry point (else of its class)."""
+    """Returns a plugin as in a policy: sandboxed, and with the name of its entry point (by default, of its class)."""
     problem = problem_of(kind)
     assert not problem, problem
     return guarded(kind, name or kind.__name__)(deepcopy(dict(args or {})))
 
 
 def check_contract(kind: type[Plugin], args: Body | None, bodies: Sequence[Body], pods: Sequence[Pod]) -> None:
-    """That the plugin keeps the contract for these pods on this cluster."""
+    """Checks that the plugin fulfils the contract for these pods on this cluster."""
     plugin = make(kind, args)
     with suppress(BadArgument):
         make(kind, {**(args or {}), "no-such-argument": 1})
@@ -75,11 +74,11 @@ def check_contract(kind: type[Plugin], args: Body | None, bodies: Sequence[Body]
     _check_what_is_kept(kind, args, bodies, pods)
 
 
-# --- asking ----------------------------------------------------------------------------------------------------------
+# --- answers of a plugin ---------------------------------------------------------------------------------------------
 
 
 def verdicts(plugin: Plugin, pod: Pod, state: State, rows: Rows | None = None) -> dict[str, tuple[str, ...]] | str:
-    """By node, why the pod is refused there (nothing: it fits); or what is said before any node is looked at."""
+    """Returns, by node, why the pod is rejected there (empty: it fits); or the result of PreFilter as text."""
     query, rows = Query(pod, state.table), state.table.rows if rows is None else rows
     before = plugin.pre_filter(query, state)
     if before.skip or before.code is not Code.FITS or not plugin.concerns(pod):
@@ -90,7 +89,7 @@ def verdicts(plugin: Plugin, pod: Pod, state: State, rows: Rows | None = None) -
 
 
 def scores(plugin: Plugin, pod: Pod, state: State, rows: Rows | None = None, raw: bool = False) -> dict[str, int]:
-    """By node, 0 to 100 (`raw`: before they are normalised); nothing where the plugin has nothing to say."""
+    """Returns the scores by node, 0 to 100 (`raw`: before normalisation); empty if PreScore skips the pod."""
     query, rows = Query(pod, state.table), state.table.rows if rows is None else rows
     if not plugin.concerns(pod) or not plugin.pre_score(query, state):
         return {}
@@ -110,13 +109,13 @@ def _all_said(plugin: Plugin, pod: Pod, state: State) -> tuple[object, object]:
 
 
 def fill(state: State) -> None:
-    """Binds pods to nodes that are not known, until the next of them makes the columns of the table longer."""
+    """Binds pods to unknown nodes, until one more row would make the columns of the table grow."""
     while len(state.table.names()) < state.table.capacity:
         add_stranger(state)
 
 
 def add_stranger(state: State) -> None:
-    """Binds a pod to a node that is not known, and which no other pod is bound to."""
+    """Binds a pod to an unknown node that has no other pod."""
     table = state.table
     number = next(number for number in count(table.span) if not table.pods_on(f"unknown-{number}"))
     metadata = {"name": f"stranger-{number}", "namespace": "strangers", "uid": f"stranger-{number}"}
@@ -140,7 +139,10 @@ def _check_some_rows(plugin: Plugin, pod: Pod, state: State) -> None:
 
 
 def _check_nominated(plugin: Plugin, pod: Pod, state: State) -> None:
-    """That its columns for nominated pods, if any, say what moving the pods says; one pod of each node becomes one."""
+    """Checks that `filter_with_nominated` returns what `filter` returns with the pods added to the table.
+
+    One pod of each node becomes a nominated pod.
+    """
     table, query = state.table, Query(pod, state.table)
     for name in table.sorted_names:
         for other in list(table.pods_on(name).values())[:1]:
@@ -176,7 +178,7 @@ def _check_nothing_changed(plugin: Plugin, pod: Pod, state: State) -> None:
 
 
 def _check_what_is_kept(kind: type[Plugin], args: Body | None, bodies: Sequence[Body], pods: Sequence[Pod]) -> None:
-    """While the cluster changes, what is decided with answers of before is what is decided without."""
+    """Checks that, while the cluster changes, decisions with cached answers are those without."""
 
     def pipeline() -> Pipeline:
         filters = [make(kind, args)] if kind.filters else []
@@ -193,7 +195,7 @@ def _check_what_is_kept(kind: type[Plugin], args: Body | None, bodies: Sequence[
 
 
 def _changes(state: State, random: Random) -> Iterator[None]:
-    """Columns get longer, pods leave, and nodes swap labels, annotations, taints and sizes."""
+    """Changes the cluster: columns grow, pods leave, and nodes swap labels, annotations, taints and resources."""
     fill(state)
     yield
     add_stranger(state)

@@ -1,8 +1,8 @@
-"""What plugins answer: one code a node, and why.
+"""Verdicts: the result of a filter, one status code per node, and the reasons.
 
-A filter answers with columns, not objects: `codes[i]` says what happens next with the i-th node asked about,
-`causes[i]` is a number of the plugin's own (a bit set of short resources, the id of a taint set, ...) that `describe`
-turns into words. Words are made only when somebody reads them, once a distinct cause and never once a node.
+A filter returns columns, not one Status object per node. `codes[i]` is the status code of the i-th node. `causes[i]` is
+a number that the plugin chooses (a bit set of insufficient resources, the id of a taint set, ...). `describe` turns it
+into text. Text is made only when it is read, once per distinct cause and never per node.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rows = slice | NDArray[np.intp]
-"""Which rows of the table are asked about: a slice where they lie side by side, else their numbers."""
+"""Rows of the node table: a slice if they are contiguous, else their numbers."""
 
 
 def row_numbers(rows: Rows) -> NDArray[np.intp]:
@@ -29,12 +29,12 @@ BoolColumn = NDArray[np.bool_]
 
 
 class Code(IntEnum):
-    """What a verdict means for what happens next."""
+    """The status codes of kube-scheduler's framework (`kubernetes_name`)."""
 
     FITS = 0
-    UNSCHEDULABLE = 1  # does not fit, but removing pods from the node may help
-    UNRESOLVABLE = 2  # does not fit, and nothing that is done on this node helps
-    WAIT = 3  # not now: something that is under way has to end first
+    UNSCHEDULABLE = 1  # does not fit, but preemption may help
+    UNRESOLVABLE = 2  # does not fit, and preemption does not help
+    WAIT = 3  # does not fit until something that is in progress ends
     ERROR = 4  # the plugin failed
 
     @property
@@ -52,9 +52,9 @@ _KUBERNETES_NAMES = {
 
 
 class Verdicts:
-    """A filter's answer for k nodes: `codes` int8[k] of Code, `causes` int64[k] (0 where the node fits).
+    """The result of a filter for k nodes: `codes` int8[k] of Code, `causes` int64[k] (0 where the node fits).
 
-    The causes may be given as a function that works them out: they are read only when somebody asks why.
+    The causes may be passed as a function: they are computed only if a diagnosis needs them.
     """
 
     __slots__ = ("_all_fit", "_causes", "_fails", "_fits", "codes", "describe")
@@ -80,7 +80,7 @@ class Verdicts:
 
     @property
     def fits(self) -> BoolColumn:
-        """bool[k]; shared: read it, never write it."""
+        """bool[k]; shared: callers must not write it."""
         if self._fits is None:
             self._fits = self.codes == 0
         return self._fits
@@ -93,7 +93,7 @@ class Verdicts:
 
     @property
     def failed(self) -> BoolColumn | None:
-        """bool[k]: where the plugin failed; None, if nowhere."""
+        """bool[k]: where the plugin failed; None if it did not fail anywhere."""
         if self._fails is None:
             self._fails = not self.all_fit and bool(self.codes.max() == Code.ERROR)
         if not self._fails:
@@ -101,11 +101,14 @@ class Verdicts:
         return np.asarray(self.codes == Code.ERROR)
 
     def at(self, positions: NDArray[np.intp] | BoolColumn) -> "Verdicts":
-        """Those at these positions."""
+        """Returns the verdicts at these positions."""
         return Verdicts(self.codes[positions], lambda: np.asarray(self.causes[positions]), self.describe)
 
     def laid_over(self, positions: NDArray[np.intp], others: "Verdicts") -> "Verdicts":
-        """These, with what another answer of the same plugin about the same pod says at these positions."""
+        """Returns a copy with other verdicts of the same plugin for the same pod at these positions.
+
+        Causes of the others are stored as negative numbers, so that `describe` can tell them apart.
+        """
         codes = self.codes.copy()
         codes[positions] = others.codes
         return Verdicts(
@@ -125,7 +128,7 @@ def _laid_over(column: Int64Column, positions: NDArray[np.intp], others: Int64Co
 
 
 def refuse_where(refused: BoolColumn, code: Code, reason: str) -> Verdicts:
-    """The answer of a plugin that has one code and one reason."""
+    """Returns the verdicts of a plugin that has a single code and a single reason."""
     codes = refused.astype(np.int8)
     if code is not Code.UNSCHEDULABLE:
         codes *= np.int8(code)
@@ -134,11 +137,11 @@ def refuse_where(refused: BoolColumn, code: Code, reason: str) -> Verdicts:
 
 @dataclass(frozen=True, slots=True)
 class PreFilter:
-    """What a plugin says of a pod before any node is looked at.
+    """The result of a plugin's PreFilter.
 
-    `skip`: it has nothing to say of this pod. `code` other than FITS: no node can take the pod, for `reasons`.
-    `nodes`: the only ones it leaves to look at. `unsupported`: the refusal is not Kubernetes' answer but ours, because
-    the pod asks for something that this version does not judge.
+    `skip`: Filter is not called for this pod. `code` other than FITS: the pod is rejected on all nodes, for `reasons`.
+    `nodes`: the only nodes to evaluate (PreFilterResult). `unsupported`: kube-scheduler would not reject the pod; Berth
+    does, because the pod needs something that Berth does not support.
     """
 
     skip: bool = False

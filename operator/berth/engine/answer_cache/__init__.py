@@ -1,7 +1,7 @@
-"""Answers of plugins, kept for pods that are alike and recomputed only where something changed.
+"""Cached answers of plugins: shared by pods with equal signatures, recomputed only where something changed.
 
-cache          the answers about one kind of pod, on all nodes: built once, then refreshed
-entries        what is kept of each plugin
-ranking        the nodes with the highest total
-equivalence    nodes that score alike, scored once
+cache          the answers for one pod signature on all nodes: built once, then refreshed
+entries        the cached answers of one plugin
+ranking        the nodes with the highest total score
+equivalence    groups of nodes that get equal scores, scored once per group
 """

@@ -1,20 +1,32 @@
-"""Panel: what the plugins of a pipeline say of one kind of pod, on all nodes, kept up to date rather than asked anew.
+"""CachedAnswers: the filter verdicts and scores of all plugins for one pod signature, on all nodes.
 
-Pods of one signature get the same answers. Between two of them usually one node has changed: the one that took the
-first. So a panel keeps, by position in `table.rows`,
+Pods with equal signatures get equal answers. Between two such pods usually one node has changed: the one that the
+first pod was placed on. So the answers are cached, and `refresh` recomputes only what may have changed. All columns
+are by position in `table.rows`. The terms in the table (static, node_local, basis, groups) are those of plugin.py.
 
-    fits        bool[nodes]   every filter lets the pod onto the node
-    standings   the weighted sums of the scores, but for what every node gets alike, and the highest of them
-                (standings.py); below zero by far where the pod does not fit
+    cached                         depends on                             recomputed when
+    -----------------------------  -------------------------------------  ------------------------------------------
+    verdicts of static filters     part of the pod; labels, taints,       never: if `table.static_version` moves, all
+    (`_static_fits`)               images, spec of nodes                  answers are invalid
+    verdicts of other filters      node and its pods, if node_local;      changed rows: pods or allocatable changed;
+    (FilterEntry)                  `filter_basis`                         reached rows or all rows: the basis moved
+    `fits`, `feasible`             the verdicts of all filters            a verdict changed: that row, or all rows
+    static scores (`_static_sums`) as static filters                      never
+    node-local scores              node and its pods; `score_basis`       changed rows; all rows: the basis moved
+    (LocalScoreEntry)
+    relative scores                the above, other nodes, and, if        the basis moved or `fits` changed; with known
+    (RelativeScoreEntry)           normalised, which nodes are feasible   bounds: only if the bounds moved
+    scores by groups               group of the node; counts by group     the basis moved; a node changed its group
+    ranking (`_standings`)         the weighted sums of all scores        rows whose sum changed; all rows if many did
 
-and asks each plugin again only for what its answers hang on (plugin.py has the words):
+`refresh` returns False, and the caller builds new answers, if `static_version` moved, if more than MOST_CHANGES rows
+changed, if a PreFilter rejects the pod or names nodes, if a filter fails, or if fewer than two nodes are feasible.
 
-    static       not at all
-    node-local   for the nodes that changed; altogether when the basis moved
-    by groups    once for all nodes that score alike, when the basis moved (groups.py)
-    the rest     altogether, unless the basis is as it was
+The ranking leaves out scores that are equal on all nodes, so it holds differences, not totals. The sum of a node that
+is not feasible is so far below zero that no score makes up for it.
 
-A score that is normalised over the feasible nodes is asked for again when these change, too.
+The epoch counts changes of objects that are neither pods nor nodes, and of the affinity terms of placed pods. While it
+stands still, entries whose basis is NOTHING_ELSE are not even asked for their basis.
 """
 
 from __future__ import annotations
@@ -41,36 +53,34 @@ from berth.engine.state.state import State
 from berth.engine.verdict import BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_numbers
 from berth.model import Pod
 
-MOST_CHANGES: Final = 24  # beyond, asking about all nodes at once is faster than about each that changed
+MOST_CHANGES: Final = 24  # with more changed rows, one call for all nodes is faster than one call per row
 
 Judge = Callable[[Plugin, Query, State, Rows], Verdicts]
 Score = Callable[[Plugin, Query, State, Rows], Int64Column]
 Constant = Callable[[Plugin, Query, State], int | None]
 Said = tuple[Plugin, PreFilter, Verdicts | None]
-Located = dict[int, int]  # the positions of nodes, by row
-Lap = Callable[
-    [str, str], None
-]  # told which extension point is through, and with which status (kube-scheduler's words)
+Located = dict[int, int]  # row -> position in `table.rows`
+Lap = Callable[[str, str], None]  # called with the extension point that is done, and kube-scheduler's status code
 
 SUCCESS = "Success"
 
 
 class CachedAnswers:
     def __init__(self, scorers: Sequence[Scorer], judge: Judge, score: Score, constant: Constant) -> None:
-        """`judge` and `score` ask a plugin about rows; they know what may be shared between pods.
+        """`judge` and `score` call a plugin for rows, or return the pipeline's cached answers of a static plugin.
 
-        `constant` is what a plugin that knows its bounds gives to every node alike, None where it does not.
+        `constant` returns the score that a static plugin gives to every node, or None if nodes get different scores.
         """
         self.fits: BoolColumn
         self.feasible = 0
-        self.refreshed_for: Pod | None = None  # the last pod, until somebody takes it
+        self.refreshed_for: Pod | None = None  # the last pod, until `Pipeline.take_judged` takes it
         self._scorers = scorers
         self._judge, self._score, self._constant = judge, score, constant
 
     # --- building ----------------------------------------------------------------------------------------------------
 
     def build(self, query: Query, state: State, fits: BoolColumn, opinions: Sequence[Said]) -> None:
-        """From a survey of all rows: where the pod fits, and what the filters said that it concerns."""
+        """Fills the cache from a survey of all rows: `fits`, and the opinions of the filters that concern the pod."""
         self._query, self.signature = query, query.pod.signature
         self._table, self._rows = state.table, state.table.rows
         self._static_version, self._mark = state.table.static_version, state.table.mark
@@ -85,54 +95,55 @@ class CachedAnswers:
                 self._static_fits = said.fits if self._static_fits is None else self._static_fits & said.fits
         self.fits = fits.copy()
         self.feasible = int(np.count_nonzero(fits))
-        self._fixed: Int64Column | None = None
+        self._static_sums: Int64Column | None = None
         self._grouped: RelativeScoreEntry | None = None
         self._local: list[LocalScoreEntry] = []
         self._relative: list[RelativeScoreEntry] = []
         for scorer in self._scorers:
             if scorer.plugin.concerns(query.pod):
-                self._take_in(scorer, query, state)
-        self._settle(query, state)
-        self._add_up()
-        self._sort_out()
+                self._add_scorer(scorer, query, state)
+        self._sum_local_scores(query, state)
+        self._rank_all()
+        self._list_unsettled()
 
-    def _sort_out(self) -> None:
-        """Whom to ask again while nothing changes but pods and nodes."""
-        self._open_filters = [judged for judged in self._filters if not judged.is_settled]
-        self._open_locals = [local for local in self._local if local.basis is not NOTHING_ELSE]
-        self._open_relatives = [relative for relative in self._relative if not relative.is_settled]
+    def _list_unsettled(self) -> None:
+        """Lists the entries that may change while the epoch stands still. The others are skipped then."""
+        self._unsettled_filters = [judged for judged in self._filters if not judged.is_settled]
+        self._unsettled_locals = [local for local in self._local if local.basis is not NOTHING_ELSE]
+        self._unsettled_relatives = [relative for relative in self._relative if not relative.is_settled]
 
-    def _take_in(self, scorer: Scorer, query: Query, state: State) -> None:
+    def _add_scorer(self, scorer: Scorer, query: Query, state: State) -> None:
+        """Computes the scores of one plugin, and files them by what they depend on."""
         plugin, weight, bounded, normalises = scorer
         static = plugin.static_key(query.pod) is not None
         if normalises or not (static or plugin.node_local):
             if static and bounded and self._constant(plugin, query, state) is not None:
-                return
+                return  # equal on all nodes: it cannot change the ranking
             basis = () if static else plugin.score_basis(query, state)
             relative = RelativeScoreEntry(plugin, weight, bounded, static, basis)
-            self._relate(relative, query, state)
+            self._compute_relative(relative, query, state)
             if not static or relative.speaks:
                 self._relative.append(relative)
         elif not static:
             self._local.append(LocalScoreEntry(plugin, weight, plugin.score_basis(query, state)))
         elif plugin.pre_score(query, state):
             said = weighted(self._score(plugin, query, state, self._rows), weight)
-            self._fixed = said if self._fixed is None else self._fixed + said
+            self._static_sums = said if self._static_sums is None else self._static_sums + said
 
-    def _settle(self, query: Query, state: State) -> None:
-        """int64[nodes]: the weighted sum of the scores that hang on nothing but their node."""
-        parts = [] if self._fixed is None else [self._fixed]
+    def _sum_local_scores(self, query: Query, state: State) -> None:
+        """Computes int64[nodes]: the weighted sums of the scores that depend on nothing but their node."""
+        parts = [] if self._static_sums is None else [self._static_sums]
         for local in self._local:
             local.speaks = local.plugin.pre_score(query, state)
             if local.speaks:
                 said = self._score(local.plugin, query, state, self._rows)
                 parts.append(weighted(said, local.weight))
-        self._settled = sum_of(parts, len(self.fits))
+        self._local_sums = sum_of(parts, len(self.fits))
         if self.feasible < len(self.fits):
-            np.putmask(self._settled, ~self.fits, NOT_FEASIBLE)
+            np.putmask(self._local_sums, ~self.fits, NOT_FEASIBLE)
 
-    def _relate(self, relative: RelativeScoreEntry, query: Query, state: State) -> None:
-        """Asks the plugin for all its scores."""
+    def _compute_relative(self, relative: RelativeScoreEntry, query: Query, state: State) -> None:
+        """Computes all scores of a plugin whose scores are normalised or depend on other nodes."""
         plugin, weight = relative.plugin, relative.weight
         relative.groups = relative.by_group = relative.points = relative.raw = None
         axes = None if relative.static else plugin.axes(query, state)
@@ -159,35 +170,39 @@ class CachedAnswers:
         feasible = relative.raw if self.feasible == len(self.fits) else relative.raw[self.fits]
         return relative.plugin.bounds(feasible)
 
-    def _add_up(self) -> None:
-        """Ranks all nodes anew: by the groups of one score, and by what every node has of the others."""
-        levels, self._grouped = self._settled, None
-        self._beside: list[RelativeScoreEntry] = []  # the others that speak
+    def _rank_all(self) -> None:
+        """Ranks all nodes anew.
+
+        The scores of one plugin by groups stay out of the nodes' sums: when they change, the ranking adds them by
+        group instead of node by node. Only one plugin can have that; the group scores of others are spread to nodes.
+        """
+        levels, self._grouped = self._local_sums, None
+        self._summed_relatives: list[RelativeScoreEntry] = []  # those in the nodes' sums
         for relative in self._relative:
             if relative.groups is not None and self._grouped is None:
                 self._grouped = relative
             elif (points := relative.by_position()) is not None:
-                self._beside.append(relative)
+                self._summed_relatives.append(relative)
                 levels = levels + points
         groups = None if self._grouped is None else self._grouped.groups
         self._standings = NodeRanking(levels, groups, self._table.name_order[1])
 
     @property
     def best(self) -> NDArray[np.intp]:
-        """The rows that share the highest total, in the order of their names."""
+        """The rows with the highest total, sorted by node name."""
         return self._table.rows_by_name.take(self.best_places())
 
     def best_places(self) -> Places | Leaders:
-        """The same as places in that order."""
+        """Returns the same nodes as indices into the node names, sorted."""
         grouped = self._grouped
         return self._standings.best() if grouped is None else self._standings.best(grouped.by_group, grouped.weight)
 
-    # --- keeping up --------------------------------------------------------------------------------------------------
+    # --- refreshing --------------------------------------------------------------------------------------------------
 
     def refresh(self, pod: Pod, state: State, lap: Lap | None = None) -> bool:
-        """Brings the answers up to date for another pod of the signature; False: they have to be built anew.
+        """Refreshes the answers for another pod of the signature; False: the caller has to build new ones.
 
-        `lap` is told when the filters and when the scores are through.
+        `lap` is called after the filters and after the scores.
         """
         query, table = self._query, state.table
         query.pod = self.refreshed_for = pod
@@ -197,55 +212,57 @@ class CachedAnswers:
         rows = table.changes_since(self._mark)
         if rows is None or len(rows) > MOST_CHANGES:
             return False
+        # `changed`: pods or allocatable resources changed there. `touched`: those, and rows that a filter reaches from
+        # them. `changed_verdicts`: positions where a filter's verdict changed, which may change `fits`.
         epoch = _epoch(state)
-        still, self._epoch = epoch == self._epoch, epoch
-        changed = self._located(rows)
+        same_epoch, self._epoch = epoch == self._epoch, epoch
+        changed = self._positions_of(rows)
         touched = dict(changed)
-        turned: list[int] = []
-        anew = False
-        for judged in self._open_filters if still else self._filters:
-            said = self._judge_again(judged, query, state, changed, touched, turned, still)
+        changed_verdicts: list[int] = []
+        all_recomputed = False
+        for judged in self._unsettled_filters if same_epoch else self._filters:
+            said = self._refresh_filter(judged, query, state, changed, touched, changed_verdicts, same_epoch)
             if said is None:
                 return False
-            anew |= said
-        if anew:
-            before, self.fits = self.fits, self._all_let()
+            all_recomputed |= said
+        if all_recomputed:
+            before, self.fits = self.fits, self._all_accept()
             self.feasible = int(np.count_nonzero(self.fits))
             flipped: Collection[int] | None = None if not np.array_equal(before, self.fits) else ()
         else:
-            flipped = self._fit_again(turned) if turned else ()
+            flipped = self._refresh_fits(changed_verdicts) if changed_verdicts else ()
         if self.feasible < 2:
-            return False  # nothing to choose from: a single node is taken without scoring
+            return False  # a single feasible node is taken without scoring, and none needs a diagnosis
         if lap is not None:
             lap("Filter", SUCCESS)
-        self._score_again(query, state, changed, touched, flipped, still)
-        if not still:
-            self._sort_out()
+        self._refresh_scores(query, state, changed, touched, flipped, same_epoch)
+        if not same_epoch:
+            self._list_unsettled()
         if lap is not None:
             lap("Score", SUCCESS)
         self._mark = table.mark
         return True
 
-    def _judge_again(
+    def _refresh_filter(
         self,
         judged: FilterEntry,
         query: Query,
         state: State,
         changed: Located,
         touched: Located,
-        turned: list[int],
-        still: bool,
+        changed_verdicts: list[int],
+        same_epoch: bool,
     ) -> bool | None:
-        """Whether the filter was asked about all nodes, not only about those touched; None: no node is left to it.
+        """Refreshes one filter. Returns whether all its verdicts were recomputed; None: the answers are invalid.
 
-        `turned` gets the positions on which it has another opinion than before.
+        Adds to `touched` the rows that it recomputed, and to `changed_verdicts` the positions whose verdict changed.
         """
         plugin, before = judged.plugin, judged.basis
         rows: Located | None = changed if plugin.node_local else {}
-        if not still or before is not NOTHING_ELSE:
+        if not same_epoch or before is not NOTHING_ELSE:
             judged.basis = plugin.filter_basis(query, state)
             if judged.basis is None or judged.basis != before:
-                rows = self._reached(judged, before, query, state, changed)
+                rows = self._affected_rows(judged, before, query, state, changed)
         if rows is not None:
             lets = judged.lets
             if lets is not None:
@@ -254,7 +271,7 @@ class CachedAnswers:
                     fits = plugin.fits_row(query, state, row)
                     if fits != lets.item(position):
                         lets[position] = fits
-                        turned.append(position)
+                        changed_verdicts.append(position)
             return False
         answer = plugin.pre_filter(query, state)
         if answer.code is not Code.FITS or answer.nodes is not None:
@@ -267,96 +284,102 @@ class CachedAnswers:
             judged.lets = said.fits.copy()
         return True
 
-    def _reached(
+    def _affected_rows(
         self, judged: FilterEntry, before: Hashable | None, query: Query, state: State, changed: Located
     ) -> Located | None:
-        """The nodes whose verdicts the change of the basis reaches; None: all."""
+        """Returns the rows whose verdicts may have changed because the basis moved; None: all rows."""
         if judged.lets is None or before is None or judged.basis is None:
             return None
         rows = judged.plugin.reach(query, state, before, judged.basis, list(changed))
-        return None if rows is None or len(rows) > MOST_CHANGES else self._located(rows)
+        return None if rows is None or len(rows) > MOST_CHANGES else self._positions_of(rows)
 
-    def _located(self, rows: Sequence[int]) -> Located:
-        """The rows of known nodes among these, with their positions."""
+    def _positions_of(self, rows: Sequence[int]) -> Located:
+        """Returns the positions of those of the rows that have a known node."""
         if isinstance(self._rows, slice):
             if len(rows) == 1 and rows[0] < self._rows.stop:
-                return {rows[0]: rows[0]}  # the node that the last pod of the kind was given
+                return {rows[0]: rows[0]}  # the common case: the node of the last pod
             return {row: row for row in rows if row < self._rows.stop}
         found = {row: int(np.searchsorted(self._rows, row)) for row in rows}
         return {row: at for row, at in found.items() if at < len(self._rows) and self._rows[at] == row}
 
-    def _all_let(self) -> BoolColumn:
+    def _all_accept(self) -> BoolColumn:
+        """Returns bool[nodes]: where all filters accept the pod."""
         fits = np.ones(len(self.fits), dtype=np.bool_) if self._static_fits is None else self._static_fits.copy()
         for judged in self._filters:
             if judged.lets is not None:
                 fits &= judged.lets
         return fits
 
-    def _fit_again(self, turned: Sequence[int]) -> Collection[int]:
-        """The positions at which the pod fits and did not, or did and does not, of those where a filter has turned."""
+    def _refresh_fits(self, changed_verdicts: Sequence[int]) -> Collection[int]:
+        """Recomputes `fits` at these positions, and returns those where it changed.
+
+        One verdict that changes need not change `fits`: another filter may reject the node, before and after.
+        """
         flipped = []
-        for position in turned:
-            fits = self._let(position)
+        for position in changed_verdicts:
+            fits = self._accepted(position)
             if fits != self.fits.item(position):
                 self.fits[position] = fits
                 self.feasible += 1 if fits else -1
                 flipped.append(position)
         return flipped
 
-    def _let(self, position: int) -> bool:
+    def _accepted(self, position: int) -> bool:
+        """Whether all filters accept the pod on the node at this position."""
         for judged in self._filters:
             if judged.lets is not None and not judged.lets.item(position):
                 return False
         return self._static_fits is None or self._static_fits.item(position)
 
-    def _score_again(
+    def _refresh_scores(
         self,
         query: Query,
         state: State,
         changed: Located,
         touched: Located,
         flipped: Collection[int] | None,
-        still: bool,
+        same_epoch: bool,
     ) -> None:
-        """`flipped` are the positions that fit and did not, or did and do not; None: they may be many."""
+        """Refreshes the scores and the ranking. `flipped` are the positions where `fits` changed; None: any."""
         whole = flipped is None
-        for local in self._open_locals if still else self._local:
+        for local in self._unsettled_locals if same_epoch else self._local:
             basis, local.basis = local.basis, local.plugin.score_basis(query, state)
             whole |= local.basis is None or local.basis != basis
         was: dict[int, Standing] = {}
         if whole:
-            self._settle(query, state)
+            self._sum_local_scores(query, state)
         else:
             for row, position in touched.items():
                 was[position] = self._standings.of(position)
-                self._settled[position] = self._sum_of(row, position, query, state)
+                self._local_sums[position] = self._sum_of(row, position, query, state)
         regrouped = False
-        for relative in self._open_relatives if still else self._relative:
+        for relative in self._unsettled_relatives if same_epoch else self._relative:
             groups = relative.groups
-            moved = self._relate_again(relative, query, state, changed, touched, flipped, still)
+            moved = self._refresh_relative(relative, query, state, changed, touched, flipped, same_epoch)
             regrouped |= relative.groups is not groups
             whole |= moved and (relative is not self._grouped or regrouped)
         if whole:
-            self._add_up()
+            self._rank_all()
             if regrouped:
                 self._standings.find_peaks()
             return
         for position, before in was.items():
-            level = self._settled.item(position)
-            for relative in self._beside:
+            level = self._local_sums.item(position)
+            for relative in self._summed_relatives:
                 level += relative.at(position)
             self._standings.set(position, level, before)
 
     def _sum_of(self, row: int, position: int, query: Query, state: State) -> int:
+        """Returns the weighted sum of one node's scores that depend on nothing but the node."""
         if not self.fits.item(position):
             return NOT_FEASIBLE
-        total = 0 if self._fixed is None else self._fixed.item(position)
+        total = 0 if self._static_sums is None else self._static_sums.item(position)
         for local in self._local:
             if local.speaks:
                 total += local.plugin.score_row(query, state, row) * local.weight
         return total
 
-    def _relate_again(
+    def _refresh_relative(
         self,
         relative: RelativeScoreEntry,
         query: Query,
@@ -364,22 +387,23 @@ class CachedAnswers:
         changed: Located,
         touched: Located,
         flipped: Collection[int] | None,
-        still: bool,
+        same_epoch: bool,
     ) -> bool:
-        """Whether scores changed on other rows than those touched."""
+        """Refreshes one relative score. Returns whether scores may have changed on rows other than `touched`."""
         plugin, before = relative.plugin, relative.basis
-        if not relative.static and not (still and before is NOTHING_ELSE):
+        if not relative.static and not (same_epoch and before is NOTHING_ELSE):
             relative.basis = plugin.score_basis(query, state)
         same = relative.basis is not None and relative.basis == before
         rows = changed if not relative.static and plugin.node_local else {}
         if same and not rows and (not relative.speaks or (flipped is not None and not flipped)):
             return False
         if relative.groups is not None and flipped is not None:
-            return self._regroup(relative, relative.groups, query, state, touched, flipped)
+            return self._refresh_groups(relative, relative.groups, query, state, touched, flipped)
         had = relative.speaks
         if relative.raw is None or not same:
-            self._relate(relative, query, state)
+            self._compute_relative(relative, query, state)
             return had or relative.speaks
+        # Raw scores of unchanged rows are still valid. Only if the bounds moved do all normalised scores change.
         for row, position in rows.items():
             relative.raw[position] = plugin.score_row(query, state, row)
         bounds, relative.bounds = relative.bounds, self._bounds(relative)
@@ -388,7 +412,7 @@ class CachedAnswers:
         relative.points = weighted(plugin.scale(relative.raw, relative.bounds), relative.weight)
         return True
 
-    def _regroup(
+    def _refresh_groups(
         self,
         relative: RelativeScoreEntry,
         groups: EquivalenceGroups,
@@ -397,14 +421,14 @@ class CachedAnswers:
         touched: Located,
         flipped: Collection[int],
     ) -> bool:
-        """The same for a score by groups, where few nodes may be in another group or count no more."""
+        """The same for scores by groups: touched nodes may be in another group now, or no longer be feasible."""
         plugin, before, settlement = relative.plugin, relative.by_group, groups.settlement
         known = plugin.axes(query, state) is groups.axes
         for row, position in touched.items():
             fits = self.fits.item(position)
             known = known and groups.move(row, position, fits != (position in flipped), fits)
         if not known:
-            self._relate(relative, query, state)
+            self._compute_relative(relative, query, state)
             return True
         if groups.by_counts and groups.settlement == settlement and not flipped:
             return False
@@ -413,5 +437,5 @@ class CachedAnswers:
 
 
 def _epoch(state: State) -> int:
-    """Moves whenever an object other than a pod or a node, or the terms that pods carry, change."""
+    """Returns a number that moves when an object that is neither pod nor node changes, or affinity terms do."""
     return state.changes + state.table.terms.version

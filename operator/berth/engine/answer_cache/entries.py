@@ -1,4 +1,9 @@
-"""What a panel keeps of each plugin, between two pods of a signature (panel.py)."""
+"""The cached answers of one plugin, between two pods of a signature (see the table in cache.py).
+
+FilterEntry           verdicts of a filter that is not static
+LocalScoreEntry       scores that depend on nothing but their node
+RelativeScoreEntry    scores that are normalised, or depend on other nodes
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from berth.engine.verdict import BoolColumn, Int64Column
 
 
 class Scorer(NamedTuple):
-    """A plugin that scores, with its weight. `normalises`: over the feasible nodes."""
+    """A plugin that scores, with its weight. `normalises`: its scores are normalised over the feasible nodes."""
 
     plugin: Plugin
     weight: int
@@ -30,7 +35,7 @@ class Scorer(NamedTuple):
 
 @dataclass(slots=True)
 class FilterEntry:
-    """A filter that is not static: which nodes it lets the pod onto, None where it has nothing to say of the pod."""
+    """The verdicts of a filter that is not static: `lets` is bool[nodes]; None if PreFilter skips the pod."""
 
     plugin: Plugin
     basis: Hashable | None
@@ -38,26 +43,27 @@ class FilterEntry:
 
     @property
     def is_settled(self) -> bool:
-        """Whether its verdicts stay as they are until another object changes than a pod or a node."""
+        """Whether no change of a pod or a node can change the verdicts."""
         return self.basis is NOTHING_ELSE and not self.plugin.node_local
 
 
 @dataclass(slots=True)
 class LocalScoreEntry:
-    """A score of nothing but its node: added to the sum as it comes."""
+    """A score that depends on nothing but its node. It is only part of the nodes' sums, so no column is cached."""
 
     plugin: Plugin
     weight: int
     basis: Hashable | None
-    speaks: bool = False  # it has something to say of the pod
+    speaks: bool = False  # PreScore does not skip the pod
 
 
 @dataclass(slots=True)
 class RelativeScoreEntry:
-    """A score that is normalised over the feasible nodes or hangs on others.
+    """A score that is normalised over the feasible nodes, or depends on other nodes.
 
-    `points` are weighted, by position; where there are groups, `by_group` has the scores of the inhabited ones instead;
-    where there is neither, it has nothing to say of the pod. `raw` is kept where the plugin knows its bounds.
+    `points` are the weighted scores by position. If there are groups, `by_group` has the scores of those groups that
+    have feasible nodes instead. If there is neither, PreScore skips the pod. `raw` are the scores before normalisation;
+    they are cached if the plugin knows its bounds.
     """
 
     plugin: Plugin
@@ -77,15 +83,17 @@ class RelativeScoreEntry:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has nothing to say until another object changes than a pod or a node."""
+        """Whether PreScore skips the pod, and no change of a pod or a node can change that."""
         return self.basis is NOTHING_ELSE and not self.plugin.node_local and not self.speaks
 
     def by_position(self) -> Int64Column | None:
+        """Returns int64[nodes]: the weighted scores; None if PreScore skips the pod."""
         if self.groups is None or self.by_group is None:
             return self.points
         return weighted(by_node(self.by_group, len(self.groups.feasible), self.groups.of), self.weight)
 
     def at(self, position: int) -> int:
+        """Returns the weighted score of one node."""
         if self.groups is not None and self.by_group is not None:
             return self.weight * self.by_group.get(self.groups.of.item(position), 0)
         return 0 if self.points is None else self.points.item(position)
@@ -96,7 +104,10 @@ def knows_bounds(plugin: Plugin) -> bool:
 
 
 def group_scores(groups: EquivalenceGroups, plugin: Plugin, query: Query, state: State) -> dict[int, int]:
-    """What the plugin gives to the nodes of each inhabited group; 0 where that is only one."""
+    """Returns the normalised scores of the groups that have feasible nodes.
+
+    A single group gets 0 without a call: its score is equal on all feasible nodes, so it decides nothing.
+    """
     inhabited = groups.inhabited
     if len(inhabited) < 2:
         return dict.fromkeys(inhabited, 0)
@@ -108,7 +119,7 @@ def weighted(scores: Int64Column, weight: int) -> Int64Column:
 
 
 def sum_of(columns: Sequence[Int64Column], nodes: int) -> Int64Column:
-    """A column that belongs to nobody else."""
+    """Returns the sum of the columns as a new array, which the caller may write."""
     if len(columns) < 2:
         return columns[0].copy() if columns else np.zeros(nodes, dtype=np.int64)
     total = columns[0] + columns[1]

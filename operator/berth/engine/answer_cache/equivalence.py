@@ -1,14 +1,16 @@
-"""Groups: the nodes of a cluster by what a score hangs on, where nodes that are alike in it score alike.
+"""EquivalenceGroups: nodes that get equal scores from a plugin, so that it scores each group once.
 
-A pod that lands in a zone changes the score of all the nodes there, but by little work: the score is asked for once a
-zone, not once a node. What nodes have to be alike in are axes:
+A pod that is placed in a zone changes the scores of all nodes in that zone (PodTopologySpread, InterPodAffinity). But
+all these nodes have the same score, so it is enough to compute it once per zone. An Axis is one property that such a
+score depends on:
 
-    domains   the value of a label that every node has
-    counts    how many pods of one kind lie on the node
+    domains   the node's value of a label that every node has, such as its zone
+    counts    how many pods that match a selector are on the node
 
-and a group is one combination: as many as the product of the axes' sizes, numbered like the cells of an array of that
-shape. Only the nodes that fit count for what is normalised, so a group knows how many of its nodes do, and is inhabited
-if any does. Inhabited groups are few: they are looked at one by one, which for a dozen takes less time than columns.
+A group is one combination of values on all axes. Groups are numbered like the cells of an array whose shape is the
+sizes of the axes (row-major). Scores are normalised over feasible nodes only, so each group counts its feasible nodes.
+It is inhabited if it has any. There are few inhabited groups, a dozen as a rule: a Python loop over them is faster
+than numpy on columns.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ N = TypeVar("N", int, float)
 
 MOST_GROUPS: Final = 4096
 MOST_INHABITED: Final = 512
-_ROOM: Final = 8  # so many pods more may come to a node before its group has no number
+_ROOM: Final = 8  # spare places on an axis of counts, so that a few more pods on a node do not need new groups
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis:
-    """Domains, or counts."""
+    """One property that decides a node's score: its domain, or a count of its pods."""
 
     of: Domains | RowCounts
 
@@ -41,12 +43,14 @@ class Axis:
         return self.of.ids[rows] if isinstance(self.of, Domains) else self.of.column()[rows]
 
     def size(self, column: Int64Column) -> int:
-        """How many places it has, where these are taken."""
+        """Returns how many places the axis gets, if the nodes are at the places in `column`."""
         return self.of.size if isinstance(self.of, Domains) else int(column.max(initial=0)) + _ROOM
 
 
 class EquivalenceGroups:
-    """`of` int64[nodes]: each node's group; `feasible` int64[groups]: how many nodes of each fit, `nodes` in all."""
+    """`of` int64[nodes]: the group of each node. `feasible` int64[groups]: the number of feasible nodes in each group;
+    `nodes`: in all of them.
+    """
 
     def __init__(self, axes: Sequence[Axis], of: Int64Column, shape: tuple[int, ...], fits: BoolColumn) -> None:
         self.axes, self.of, self.shape = axes, of, shape
@@ -56,14 +60,14 @@ class EquivalenceGroups:
         if len(unfit):
             self.feasible -= np.bincount(of.take(unfit), minlength=prod(shape))
         self.nodes = len(fits) - len(unfit)
-        self.settlement = 0  # moves when other groups than before have nodes that fit
+        self.settlement = 0  # moves when a group gets its first feasible node or loses its last
         inhabited = self.feasible.nonzero()[0]
         numbers = np.unravel_index(inhabited, shape)
-        # The groups that have nodes that fit, in no order, and the place of each on every axis.
+        # The groups that have feasible nodes, in no particular order, with their places on all axes.
         self.inhabited: dict[int, tuple[int, ...]] = dict(
             zip(inhabited.tolist(), zip(*(at.tolist() for at in numbers), strict=True), strict=True)
         )
-        # For each axis, how many inhabited groups each place has, and how many places have one.
+        # For each axis: the number of inhabited groups at each place, and the number of places that have any.
         self._at_place = [np.bincount(at, minlength=size).tolist() for at, size in zip(numbers, shape, strict=True)]
         self._places_inhabited = [sum(map(bool, groups)) for groups in self._at_place]
         self._strides = _strides(shape)
@@ -75,7 +79,7 @@ class EquivalenceGroups:
 
     @classmethod
     def by(cls, axes: Sequence[Axis], rows: Rows, fits: BoolColumn) -> EquivalenceGroups | None:
-        """The groups of these rows, of which some fit; None: they are too many."""
+        """Returns the groups of these rows; None if there would be too many for a loop over them to be fast."""
         columns = [axis.column(rows) for axis in axes]
         shape = tuple(axis.size(column) for axis, column in zip(axes, columns, strict=True))
         if prod(shape) > MOST_GROUPS:
@@ -87,13 +91,16 @@ class EquivalenceGroups:
         return groups if len(groups.inhabited) <= MOST_INHABITED else None
 
     def move(self, row: int, position: int, did_fit: bool, fits: bool) -> bool:
-        """A node has other pods, or fits where it did not; False: there is no number for its group."""
+        """Moves a node whose pods changed, or which became feasible or infeasible, to its group now.
+
+        False: its count is beyond the axis, so the caller has to make new groups.
+        """
         before = group = self.of.item(position)
         for counts, size, stride in self._counted:
             place = counts.at(row)
             if place >= size:
                 return False
-            group += (place - before // stride % size) * stride
+            group += (place - before // stride % size) * stride  # only this axis' digit of the group number changes
         if before == group and did_fit == fits:
             return True
         if did_fit:
@@ -111,7 +118,7 @@ class EquivalenceGroups:
             self._settle(group, 1 if nodes > 0 else -1)
 
     def _settle(self, group: int, sign: int) -> None:
-        """The group has nodes that fit and had none (1), or had some and has none (-1)."""
+        """Notes that the group got its first feasible node (1), or lost its last (-1)."""
         self.settlement += 1
         places = tuple(group // stride % size for stride, size in zip(self._strides, self.shape, strict=True))
         if sign > 0:
@@ -125,11 +132,11 @@ class EquivalenceGroups:
                 self._places_inhabited[axis] += sign
 
     def places_inhabited(self, axis: int) -> int:
-        """How many places on an axis have a node that fits."""
+        """Returns how many places on an axis have a feasible node, such as the number of zones with one."""
         return self._places_inhabited[axis]
 
     def sums(self, shares: Sequence[Sequence[N]]) -> list[N]:
-        """What each inhabited group, in their order, has of all axes together; `shares` are by axis and place there."""
+        """Returns, for each inhabited group in order, the sum of its shares on all axes; `shares[axis][place]`."""
         cells, first = self.inhabited.values(), shares[0]
         sums = [first[places[0]] for places in cells]
         for axis, share in enumerate(shares[1:], start=1):
@@ -138,7 +145,7 @@ class EquivalenceGroups:
 
 
 def by_node(scores: Mapping[int, int], size: int, of: Int64Column) -> Int64Column:
-    """int64[nodes]: the score of each node's group, `of` so many groups; 0 for a group without a score."""
+    """Returns int64[nodes]: the score of each node's group; 0 if its group has none. There are `size` groups."""
     by_group = np.zeros(size, dtype=np.int64)
     by_group[list(scores)] = list(scores.values())
     return by_group.take(of)

@@ -1,11 +1,15 @@
-"""Standings: the nodes with the highest total, where the nodes of a group gain and lose together.
+"""NodeRanking: finds the nodes with the highest total score, without looking at every node each time.
 
-A node's total is its level, which is its own, and the points of its group. A pod that comes changes the points of every
-group, but the level of one node. So the highest level of each group is kept, from the first change on, and the best are
-looked for among the groups, not among the nodes.
+    total of a node = its level (the sum of its own scores) + weight * score of its group
 
-Levels and groups are the columns of whoever ranks the nodes, by position: a copy for each kind of pod would be more
-memory than caches hold. Those found are numbered by their places in the order of names.
+A pod that is placed changes the scores of all groups, but the level of one node only. So the ranking stores, for each
+group, its peak (the highest level of its nodes) and its leaders (the nodes with that level). The highest total is then
+found by comparing groups: a dozen numbers instead of thousands.
+
+Peaks are computed at the first change, not before: answers that are used once never need them.
+
+`levels` and the groups are columns of CachedAnswers, by position, and are shared with it: a copy for each signature
+would not fit into the CPU's caches. Results are places: indices into the node names, sorted.
 """
 
 from __future__ import annotations
@@ -21,31 +25,35 @@ from numpy.typing import NDArray
 from berth.engine.answer_cache.equivalence import EquivalenceGroups, by_node
 from berth.engine.verdict import Int64Column
 
-NOT_FEASIBLE: Final = -(2**62)  # no sum of points makes up for it, and none makes it wrap around
+NOT_FEASIBLE: Final = -(2**62)  # no sum of scores makes up for it, and none makes it overflow
 
-_FEW: Final = 128  # nodes that are sorted faster than they are found one after another
-_MANY: Final = 3  # groups whose leaders are found faster all at once than one after another
+_FEW: Final = 128  # up to so many nodes, sorting places is faster than a bitmap of all nodes
+_MANY: Final = 3  # from so many groups on, one pass over all nodes finds leaders faster than one pass per group
 
 Places = NDArray[np.intp]
-Leaders: TypeAlias = "array[int]"  # places, ascending: one comes or goes at a time, which takes a column longer
+Leaders: TypeAlias = "array[int]"  # places, ascending; an array, as inserting one is faster than in numpy
 Standing = tuple[int, int]  # a node's level and its group
 
 
 class NodeRanking:
     def __init__(self, levels: Int64Column, groups: EquivalenceGroups | None, place: Places) -> None:
-        """`levels` are by position, `place` has the place of each in the order of names. All are shared: see `set`."""
+        """`levels` are by position; `place` has the index of each node in the sorted names. Both are shared."""
         self._place = place
         self._levels = levels
         self._of = None if groups is None else groups.of
         self._size = 1 if groups is None else len(groups.feasible)
         self._peaks: list[int] | None = None  # the highest level of each group
-        self._leaders: dict[int, Leaders] = {}  # those with the highest level of a group, where somebody asked
+        self._leaders: dict[int, Leaders] = {}  # filled by `best` for groups that had the highest total
 
     def of(self, position: int) -> Standing:
+        """Returns the node's level and group as they are now."""
         return self._levels.item(position), 0 if self._of is None else self._of.item(position)
 
     def set(self, position: int, level: int, was: Standing) -> None:
-        """The node has this level, and is in the group that it has now; `was` is how it stood before all that."""
+        """Sets the level of a node. `was` is its level and group before; its group may have changed, too.
+
+        The groups' column is shared and already has the new group, so the old one must be passed in.
+        """
         self._levels[position] = level
         peaks = self._peaks
         if peaks is None:
@@ -65,7 +73,7 @@ class NodeRanking:
             insort(leaders, place)
 
     def _leave(self, place: int, level: int, group: int, peaks: list[int]) -> None:
-        """The node is no longer at this level of the group."""
+        """Removes a node that had this level from its group; finds the next peak if it was the only leader."""
         if level < peaks[group]:
             return
         leaders = self._leaders.get(group)
@@ -77,7 +85,10 @@ class NodeRanking:
         self._leaders.pop(group, None)
 
     def best(self, scores: Mapping[int, int] | None = None, weight: int = 1) -> Places | Leaders:
-        """Those with the highest total, until the next change; `scores` are of the groups that have nodes which fit."""
+        """Returns the places with the highest total, valid until the next change.
+
+        `scores` are by group, for the groups that have feasible nodes.
+        """
         if self._peaks is None:
             totals = self._levels
             if scores is not None and self._of is not None:
@@ -91,12 +102,12 @@ class NodeRanking:
         best = leaders[tied[0]]
         if len(tied) > 1:
             for group in tied[1:]:
-                best = best + leaders[group]  # another array each time: those of the groups stay as they are
-            np.frombuffer(best, np.intp).sort(kind="stable")  # which does little more than merge what is in order
+                best = best + leaders[group]  # a new array: the leaders of the groups must not change
+            np.frombuffer(best, np.intp).sort(kind="stable")  # timsort: it only merges the sorted parts
         return best
 
     def find_peaks(self) -> None:
-        """Made ready for changes: the highest level of each group."""
+        """Computes the highest level of each group."""
         if self._of is None:
             self._peaks = [self._levels.item(self._levels.argmax())]
         else:
@@ -106,19 +117,19 @@ class NodeRanking:
 
     def _find_leaders(self, groups: Sequence[int], peaks: list[int]) -> None:
         if self._of is None:
-            self._leaders[0] = self._kept((self._levels == peaks[0]).nonzero()[0])
+            self._leaders[0] = self._leaders_of((self._levels == peaks[0]).nonzero()[0])
         elif len(groups) < _MANY:
             for group in groups:
                 level = (self._levels == peaks[group]).nonzero()[0]
-                self._leaders[group] = self._kept(level[self._of.take(level) == group])
+                self._leaders[group] = self._leaders_of(level[self._of.take(level) == group])
         else:
             leading = (self._levels == np.array(peaks).take(self._of)).nonzero()[0]
             of = self._of.take(leading)
             for group in groups:
-                self._leaders[group] = self._kept(leading[of == group])
+                self._leaders[group] = self._leaders_of(leading[of == group])
 
     def _places(self, positions: Places) -> Places:
-        """The same nodes in the order of their names."""
+        """Returns the places of these nodes, ascending."""
         places = self._place.take(positions)
         if len(places) < _FEW:
             places.sort()
@@ -127,12 +138,12 @@ class NodeRanking:
         among[places] = True
         return among.nonzero()[0]
 
-    def _kept(self, positions: Places) -> Leaders:
+    def _leaders_of(self, positions: Places) -> Leaders:
         return array("q", self._places(positions).tobytes())
 
 
 def _highest(peaks: Sequence[int], scores: Mapping[int, int], weight: int) -> list[int]:
-    """The groups whose peak and points make the highest total."""
+    """Returns the groups with the highest total of peak and weighted score."""
     top, tied = 2 * NOT_FEASIBLE, []
     for group, score in scores.items():
         total = peaks[group] + weight * score

@@ -1,6 +1,6 @@
-"""Plugins that other packages bring: they may be wrong, and must not stop anything else.
+"""Plugins of other packages: they may have bugs, which must not affect other plugins or policies.
 
-entry_points         finds them
-sandbox              calls them, and turns whatever they raise into an error of the attempt
+entry_points         finds and imports them
+sandbox              calls them, and turns exceptions into an error of the scheduling attempt
 plugin_validation    checks what they return
 """

@@ -1,11 +1,11 @@
-"""Plugins that other packages bring: the entry points of the group `berth.plugins`.
+"""Discovery of plugins of other packages, by the entry points of the group `berth.plugins`.
 
     [project.entry-points."berth.plugins"]
     RackPower = "berth_rack_power:RackPower"
 
-The names are read from the metadata of what is installed, again whenever a folder on the path has changed; a package
-is imported when a policy first names its plugin. What goes wrong with it is said to whoever asks for the plugin, and
-asking again tries again; other plugins and policies never hear of it.
+Names are read from the metadata of installed packages, again whenever a folder on the path has changed. A package is
+imported when a policy first names its plugin. A failure is raised to the caller that looks the plugin up, and the next
+look-up tries again. It does not affect other plugins and policies.
 """
 
 import importlib
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class Unusable(Exception):
-    """A plugin is installed and cannot be used; the text says which package brings it and why."""
+    """A plugin is installed, but cannot be used; the text names its package and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class PluginOffer:
 
 
 class InstalledPlugins:
-    """What the packages on the path offer, by name; a name that is `taken` is never theirs."""
+    """The plugins of the packages on the path, by name; names in `taken` are Berth's own and are not used."""
 
     def __init__(self, taken: Collection[str]) -> None:
         self._taken = taken
@@ -57,12 +57,12 @@ class InstalledPlugins:
         self._warned: set[str] = set()
 
     def names(self) -> Collection[str]:
-        """Of all plugins that packages offer now, usable or not, in alphabetical order."""
+        """Returns the names of all plugins of installed packages, usable or not, sorted."""
         self._look()
         return self._offers.keys()
 
     def find(self, name: str) -> type[Plugin] | None:
-        """The plugin's class, guarded; None where no package offers one. Raises `Unusable`."""
+        """Returns the plugin's class in the sandbox; None if no package has one. Raises `Unusable`."""
         self._look()
         offers = self._offers.get(name)
         if offers is None:
@@ -107,7 +107,7 @@ def _load(offer: PluginOffer) -> type[Plugin]:
         kind = offer.point.load()
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # of whatever kind: somebody else wrote it
+    except BaseException as error:  # third-party code may raise anything
         raise Unusable(f"{offer}: cannot be imported: {in_words(error)}") from error
     problem = problem_of(kind)
     if problem:
@@ -116,5 +116,5 @@ def _load(offer: PluginOffer) -> type[Plugin]:
         return guarded(kind, offer.point.name)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # of whatever kind: somebody else wrote it
+    except BaseException as error:  # third-party code may raise anything
         raise Unusable(f"{offer}: cannot be derived from: {in_words(error)}") from error

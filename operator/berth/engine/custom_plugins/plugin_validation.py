@@ -1,7 +1,7 @@
-"""What is an answer, method by method of the plugin contract, and what is none.
+"""Checks of what third-party plugins return, for each method of the plugin contract.
 
-Each check gets the plugin, what its method gave and what the method was given; it returns the answer to use, which
-shares no column with the plugin, or raises NoAnswer.
+A check gets the plugin, the method's result and its arguments. It returns the answer to use, in which columns are
+copied so that the plugin cannot change them later; or it raises InvalidAnswer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +25,11 @@ _LAST_CODE = max(Code)
 
 
 class InvalidAnswer(Exception):
-    """What a method gave is no answer; the text ends the sentence "filter() gave ..."."""
+    """A method returned something invalid; the text completes the sentence "filter() gave ..."."""
 
 
 def in_words(error: BaseException) -> str:
-    """The exception, and where in somebody's code it was raised."""
+    """Returns the exception as text, with the file and line that raised it."""
     try:
         text = str(error)
     except Exception:
@@ -48,7 +48,7 @@ def has_own(kind: type[Plugin], method: str) -> bool:
 
 
 def column_of(answer: object, dtype: type[np.generic], length: int) -> NDArray[Any]:
-    """A copy of the column, if it is one."""
+    """Returns a copy of the column if it has this type and length."""
     if not isinstance(answer, np.ndarray) or answer.dtype != dtype or answer.shape != (length,):
         raise InvalidAnswer(f"{show(answer)}, not {np.dtype(dtype).name}[{length}]")
     return answer.copy()
@@ -83,14 +83,14 @@ def _minded(plugin: Plugin, answer: object, query: Any, nominated: NominatedRows
 
 
 def _later(plugin: Plugin, what: str, ask: Callable[[], T]) -> T:
-    """What is asked for later, when somebody wants to know why."""
+    """Calls a plugin's function for causes or reasons, which runs later, when a diagnosis is made."""
     try:
         return ask()
     except InvalidAnswer as wrong:
         raise PluginFailed(plugin.name, f"{what} gave {wrong}") from None
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # of whatever kind: somebody else wrote it
+    except BaseException as error:  # third-party code may raise anything
         raise PluginFailed(plugin.name, f"{what} raised {in_words(error)}") from error
 
 
@@ -112,7 +112,7 @@ def _pre_filter(plugin: Plugin, answer: object, *given: Any) -> PreFilter:
 
 
 def _scores(plugin: Plugin, answer: object, query: Any, state: State, rows: Rows) -> Int64Column:
-    """Any numbers where they are normalised later, else 0 to 100."""
+    """Any numbers if they are normalised later, else 0 to 100."""
     scores = column_of(answer, np.int64, row_count(rows))
     return scores if _normalises(type(plugin)) else _in_range(scores)
 
@@ -133,7 +133,7 @@ def _normalised(plugin: Plugin, answer: object, scores: Int64Column) -> Int64Col
 
 
 def _scaled(plugin: Plugin, answer: object, scores: Int64Column, bounds: Any) -> Int64Column:
-    """Cut to 0..100: nodes that do not fit are scaled by the bounds of those that do, and may lie outside."""
+    """Clips to 0..100: infeasible nodes are scaled by the bounds of feasible ones, and may be outside."""
     return column_of(answer, np.int64, len(scores)).clip(0, MAX_SCORE)
 
 
@@ -165,7 +165,7 @@ def _hashable(plugin: Plugin, answer: Any, *given: Any) -> Any:
 
 def _bounds(plugin: Plugin, answer: Any, *given: Any) -> Any:
     if answer is None:
-        raise InvalidAnswer("None: what the normalised scores hang on, or no bounds() at all")
+        raise InvalidAnswer("None: what the normalised scores depend on, or no bounds() at all")
     return _hashable(plugin, answer)
 
 
@@ -179,7 +179,7 @@ def _reach(plugin: Plugin, answer: Any, query: Any, state: State, *given: Any) -
 
 
 def _axes(plugin: Plugin, answer: Any, query: Any, state: State) -> Sequence[Axis] | None:
-    """The same object: whether it is another one says whether anything changed."""
+    """Returns the same object, not a copy: the cache compares by identity to detect a change."""
     if answer is None:
         return None
     if not isinstance(answer, list | tuple) or not answer or not all(isinstance(axis, Axis) for axis in answer):

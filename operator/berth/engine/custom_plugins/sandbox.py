@@ -1,13 +1,13 @@
-"""The guard around a plugin that somebody else wrote.
+"""The sandbox around a third-party plugin: exceptions and invalid results become PluginFailed.
 
-`guarded` makes a subclass of the plugin's class in which every method of the contract that the class has of its own is
-asked with care: what it raises, and what is no answer (a column of another length or type, a code that there is not, a
-score beyond 0..100), comes out as PluginFailed. A method that it does not have stays Plugin's, so whoever looks at the
-class which methods it has sees the same as before.
+`guarded` makes a subclass of the plugin's class. It wraps every method of the contract that the class overrides. An
+exception, or an invalid result (a column of wrong length or type, an unknown code, a score outside 0..100), becomes
+PluginFailed. Methods that the class does not override stay those of Plugin, because the engine checks which methods a
+class overrides.
 
-What such a class does not say is taken for the worst: any event may change its mind (`wakes_on`), and its answers hang
-on the pods of any node (`reads_pods`, `node_local`). Columns are copied: what the engine keeps is nobody else's. Rows
-that it is asked about have a node.
+Attributes that such a class does not declare get the safest value: any event may make a pod schedulable (`wakes_on`),
+and the answers depend on the pods of any node (`reads_pods`, `node_local`). Columns are copied, so the plugin cannot
+change what the engine caches. The plugin is called only for rows that have a node.
 """
 
 import inspect
@@ -28,7 +28,7 @@ _BASES = (Plugin, PerNode, BindingPlugin, object)
 
 
 def problem_of(kind: Any) -> str:
-    """What keeps a class from being a plugin, "" if nothing does."""
+    """Returns why a class cannot be a plugin, "" if it can."""
     if not isinstance(kind, type) or not issubclass(kind, Plugin):
         return f"{show(kind)} is not a subclass of berth.engine.plugin.Plugin or berth.engine.per_node.PerNode"
     ours = [base.__name__ for base in kind.__mro__ if base not in _BASES and base.__module__.startswith("berth.")]
@@ -60,7 +60,7 @@ def problem_of(kind: Any) -> str:
 
 
 def guarded(kind: type[Plugin], name: str) -> type[Plugin]:
-    """The class to use instead of one that `problem_of` finds nothing wrong with; its plugins have this name."""
+    """Returns the sandboxed subclass of a class for which `problem_of` returns ""; its plugins have this name."""
     body: dict[str, Any] = {"name": name, "__doc__": kind.__doc__, "__module__": kind.__module__}
     body["wakes_on"] = frozenset(kind.wakes_on) if _says(kind, "wakes_on") else ANY
     if not _says(kind, "reads_pods"):
@@ -89,7 +89,7 @@ def _careful(kind: type[Plugin], method: str) -> Callable[..., Any]:
             raise PluginFailed(self.name, f"{method}() gave {wrong}") from None
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # of whatever kind: somebody else wrote it
+        except BaseException as error:  # third-party code may raise anything
             raise PluginFailed(self.name, f"{method}() raised {in_words(error)}") from error
 
     ask.__name__, ask.__doc__ = method, own.__doc__
@@ -97,7 +97,7 @@ def _careful(kind: type[Plugin], method: str) -> Callable[..., Any]:
 
 
 def _where_nodes_are(score: Callable[..., Any]) -> Callable[..., Any]:
-    """Scores that are kept are asked for rows of the past, too: nobody else need know of these, and they get 0."""
+    """Wraps `score`: rows without a node get 0. Cached scores cover all rows, but plugins only see rows with a node."""
 
     def ask(self: Plugin, query: Any, state: State, rows: Rows) -> Any:
         known = state.table.rows

@@ -1,7 +1,8 @@
-"""Predicates and priorities that Kubernetes has dropped, under their old names; each a plugin like the others.
+"""Predicates and priorities that Kubernetes has removed, under their old names; each is a plugin like the others.
 
-They decide as kube-scheduler 1.17 did (those on node conditions, gone before that, as 1.11 did). Where Kubernetes left
-open which object it looks at first, the first by name is taken. Old names that live on under new ones are in `aliases`.
+They decide as kube-scheduler 1.17 did; those on node conditions, which were removed earlier, as 1.11 did. Where the
+result depended on an unspecified order of objects, the first by name is taken. `aliases` has the old names of plugins
+that still exist under new names.
 """
 
 from berth.engine.legacy.check_node_label_presence import CheckNodeLabelPresence

@@ -1,8 +1,8 @@
-"""Names of v1.9 to v1.17 that live on under new ones: what each stands for today.
+"""Aliases: names of predicates and priorities from v1.9 to v1.17, and the current plugins that replace them.
 
-An alias means exactly what writing the new name would: today's arithmetic, today's reasons and scores from 0 to 100.
-Where one plugin now does what several did, the alias also says how (`args`): MostRequestedPriority is NodeResourcesFit
-with the strategy MostAllocated.
+An alias means exactly the same as the new name: current arithmetic, current reasons, and scores from 0 to 100. If one
+plugin replaces several, the alias also has the arguments (`args`): MostRequestedPriority is NodeResourcesFit with the
+strategy MostAllocated.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Point = Literal["filter", "score"]
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """The plugins that an old name stands for, in the order in which they run, and the arguments that it implies."""
+    """The plugins that replace an old name, in the order in which they run, and the arguments that it implies."""
 
     plugins: tuple[str, ...]
     args: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))

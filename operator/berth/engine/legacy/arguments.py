@@ -1,4 +1,4 @@
-"""Arguments of the old plugins: labels and flags."""
+"""Parsing of the arguments of legacy plugins: labels and flags."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ def require_label(args: Mapping[str, Any], field: str) -> str:
 
 
 def require_labels(args: Mapping[str, Any], field: str) -> tuple[str, ...]:
-    """Keys of labels, each once; an empty list asks for nothing."""
+    """Returns keys of labels, each once; an empty list is valid and requires nothing."""
     if field not in args:
         raise BadArgument(field, "is required: keys of node labels")
     labels = require_list(args[field], field)

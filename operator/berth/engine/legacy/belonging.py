@@ -1,6 +1,6 @@
-"""Which pods belong together in the eyes of the old priorities: those that the same services and owners select.
+"""Which pods the legacy priorities spread together: those that the same services and owners select.
 
-An owner counts because its selector matches the pod, whoever the pod says it belongs to.
+An owner counts if its selector matches the pod, whatever the pod's ownerReferences are.
 """
 
 from berth.engine.state.pod_counts import PodMatch, RowCounts
@@ -19,7 +19,7 @@ def owner_matches(pod: Pod, state: State) -> tuple[PodMatch, ...]:
 
 
 def count_pods(matches: tuple[PodMatch, ...], state: State, any_of: bool = False) -> RowCounts:
-    """The pods that meet all of the matches, or any of them, those that are being deleted left out."""
+    """Returns the counts of pods that meet all (or any) of the matches, without terminating pods."""
     return state.table.counts.of(matches, terminating=False, any_of=any_of)
 
 

@@ -1,9 +1,8 @@
-"""CheckServiceAffinity: the pods of a service stay on nodes that agree in some labels, such as a region.
+"""CheckServiceAffinity: all pods of a service run on nodes with equal values of some labels, such as a region.
 
-What a node's labels must be comes from the pod's own nodeSelector; a label that it leaves open is that of the node
-which holds a pod like this one already: of the same namespace, with all of its labels. The first such node by name
-counts.
-Without a service that selects the pod, or such a node, or where that node has no such label, the label stays open.
+The required values come from the pod's own nodeSelector. For a label that it does not name, the value is that of a node
+that already has a pod of the same namespace with all of this pod's labels; the first such node by name is taken. If no
+service selects the pod, or there is no such node, or that node lacks the label, any value is accepted.
 
 Arguments: labels (keys).
 """
@@ -63,12 +62,12 @@ class CheckServiceAffinity(Plugin):
         return nominated.meeting((_alike(query.pod),)) > 0
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
-        """Nodes are never in another namespace; pods and services that are have nothing to do with the pod."""
+        """Pods and services of other namespaces do not affect the pod; nodes have no namespace and always may."""
         changed = change.new or change.old
         return getattr(changed, "namespace", query.pod.namespace) == query.pod.namespace
 
     def _required(self, pod: Pod, state: State) -> tuple[Requirement, ...]:
-        """The labels that a node must have, with their values."""
+        """Returns the labels that a node must have, with their values."""
         wanted = {label: value for label, value in (pod.node_selector or {}).items() if label in self._labels}
         if len(wanted) < len(self._labels) and any(state.services_of(pod)):
             example = _node_of_its_like(pod, state)

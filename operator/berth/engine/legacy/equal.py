@@ -1,4 +1,4 @@
-"""EqualPriority: 1 for every node, so that nothing but other priorities and the tie-break tell nodes apart."""
+"""EqualPriority: scores every node 1, so that only other priorities and the tie-break decide."""
 
 from collections.abc import Hashable
 

@@ -1,6 +1,6 @@
-"""LabelPreference: 100 for nodes that have a label, or for those that have it not; 0 for the others.
+"""LabelPreference: scores nodes 100 if they have a label (or if they lack it), and 0 otherwise.
 
-Arguments: label (its key), presence (true: having it is liked; false, the default: not having it is).
+Arguments: label (its key), presence (true: nodes with the label get 100; false, the default: nodes without it).
 """
 
 from collections.abc import Hashable, Mapping

@@ -1,15 +1,14 @@
-"""MaxEBSVolumeCount, MaxGCEPDVolumeCount, MaxAzureDiskVolumeCount, MaxCinderVolumeCount: so many disks to a node.
+"""MaxEBSVolumeCount, MaxGCEPDVolumeCount, MaxAzureDiskVolumeCount, MaxCinderVolumeCount: limits of disks per node.
 
-Distinct disks of one kind are counted, those that pods name themselves and those behind their claims; a claim without a
-volume counts where its storage class makes such disks. A node is refused where the disks on it and those that the pod
-brings along are more than it can hold:
+They count distinct disks of one kind, inline ones and those of claims; an unbound claim counts if its storage class
+provisions such disks. A node is rejected if the disks on it and those that the pod adds exceed its limit:
 
-    1. what the node says itself, in the allocatable resource attachable-volumes-<kind>
+    1. the node's allocatable resource attachable-volumes-<kind>
     2. else `maxVolumes`
     3. else EBS 39 (25 on instance types c5, m5, r5, t3 and z1d), GCE PD 16, Azure Disk 16, Cinder 256
 
-A pod without such a disk is welcome on a node that holds too many. CSI migration is not looked at: a disk that a CSI
-driver has taken over counts here, and in NodeVolumeLimits too.
+A pod without such a disk fits on a node that has too many. CSI migration is ignored: a migrated disk counts here, and
+in NodeVolumeLimits, too.
 
 Arguments: maxVolumes (a whole number from 1), where Kubernetes had the environment variable KUBE_MAX_PD_VOLS.
 """
@@ -96,7 +95,7 @@ class _MaxVolumeCount(Plugin):
 
     @classmethod
     def _read_limit(cls, node: Node) -> int | str | None:
-        """What the node says itself, or else what its kind of machine is called where that matters."""
+        """Returns the limit that the node reports, or else its instance type, if the limit depends on it."""
         return node.allocatable.get(cls.limit_resource)
 
     def _limit_of(self, value: Hashable, fallback: int) -> int:

@@ -1,6 +1,6 @@
-"""PodToleratesNodeNoExecuteTaints: a node's NoExecute taints must all be tolerated; its other taints do not matter.
+"""PodToleratesNodeNoExecuteTaints: the pod must tolerate all NoExecute taints of a node; other taints do not matter.
 
-Judged once a distinct set of taints, then taken by row.
+Each distinct set of taints is evaluated once; the verdict is then looked up by row.
 """
 
 from collections.abc import Hashable

@@ -1,13 +1,13 @@
-"""The predicates on node conditions, from before conditions became taints; as kube-scheduler 1.11 had them.
+"""Predicates on node conditions, as in kube-scheduler 1.11, before taints replaced them.
 
-CheckNodeCondition        refuses nodes whose Ready is not True, whose OutOfDisk or NetworkUnavailable is not False, or
-                          which are cordoned, with every reason that applies; what a node does not report is fine
-CheckNodeMemoryPressure   keeps best-effort pods off nodes whose MemoryPressure is True
-CheckNodeDiskPressure     keeps all pods off nodes whose DiskPressure is True
-CheckNodePIDPressure      keeps all pods off nodes whose PIDPressure is True
+CheckNodeCondition        rejects nodes whose Ready is not True, whose OutOfDisk or NetworkUnavailable is not False, or
+                          which are cordoned, with all reasons that apply; a missing condition is accepted
+CheckNodeMemoryPressure   rejects nodes whose MemoryPressure is True, for best-effort pods
+CheckNodeDiskPressure     rejects nodes whose DiskPressure is True
+CheckNodePIDPressure      rejects nodes whose PIDPressure is True
 
-No toleration helps, and neither does removing pods. Each distinct value of a condition is judged once, then taken by
-row.
+Neither tolerations nor preemption help. Each distinct value of a condition is evaluated once; the verdict is then
+looked up by row.
 """
 
 from collections.abc import Callable, Hashable
@@ -76,7 +76,7 @@ def _describe(cause: int) -> tuple[str, ...]:
 
 
 class _CheckPressure(Plugin):
-    """Refuses nodes that report a condition as True."""
+    """Rejects nodes that report a condition as True."""
 
     condition: ClassVar[str]
     reason: ClassVar[str]
@@ -123,7 +123,7 @@ class CheckNodePIDPressure(_CheckPressure):
 
 
 def _where(state: State, rows: Rows, condition: str, holds: Callable[[Hashable], bool]) -> BoolColumn:
-    """bool[rows]: nodes that report the condition with such a status."""
+    """Returns bool[rows]: the nodes that report the condition with a status for which `holds` is True."""
 
     def read(node: Node) -> str | None:
         return node.conditions.get(condition)

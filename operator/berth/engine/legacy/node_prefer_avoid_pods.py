@@ -1,10 +1,10 @@
-"""NodePreferAvoidPodsPriority: 0 for nodes that ask to be spared the pods of its controller, 100 for the others.
+"""NodePreferAvoidPodsPriority: scores nodes 0 if their annotation lists the pod's controller, and 100 otherwise.
 
-A node asks with the annotation scheduler.alpha.kubernetes.io/preferAvoidPods, which lists controllers by kind and UID.
-Only ReplicationControllers and ReplicaSets are looked for; an annotation that cannot be read asks for nothing. Weighs
-10000 unless the policy says otherwise, so that it outdoes all other priorities together.
+The annotation scheduler.alpha.kubernetes.io/preferAvoidPods of a node lists controllers by kind and UID. Only
+ReplicationControllers and ReplicaSets count; an invalid annotation is ignored. The weight is 10000 by default, so that
+it outweighs all other priorities together.
 
-Each distinct annotation is read once, then taken by row.
+Each distinct annotation is parsed once; the score is then looked up by row.
 """
 
 import json
@@ -48,7 +48,7 @@ def _annotation(node: Node) -> str | None:
 
 @lru_cache(maxsize=4096)
 def avoided(annotation: Hashable) -> frozenset[tuple[str, str]]:
-    """(kind, UID) of the controllers that an annotation lists; None lists none."""
+    """Returns (kind, UID) of the controllers that an annotation lists; None lists none."""
     if not isinstance(annotation, str):
         return frozenset()
     try:

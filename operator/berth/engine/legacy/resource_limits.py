@@ -1,7 +1,7 @@
-"""ResourceLimitsPriority: 1 for nodes on which the pod's cpu limit or its memory limit fits, 0 for the others.
+"""ResourceLimitsPriority: scores nodes 1 if the pod's cpu limit or its memory limit fits, and 0 otherwise.
 
-A limit fits where it is not above what the node has in all (allocatable), whatever is taken of it. A pod without limits
-gets 0 everywhere. Meant to break ties, hence so small a score.
+A limit fits if it is not above what is allocatable on the node, whatever is used of it. A pod without limits scores 0
+on all nodes. The score is this small because it is meant to break ties.
 """
 
 from collections.abc import Hashable

@@ -1,17 +1,17 @@
-"""SelectorSpreadPriority and ServiceSpreadingPriority: spread the pods that belong together over nodes and zones.
+"""SelectorSpreadPriority and ServiceSpreadingPriority: spread related pods over nodes and zones.
 
-SelectorSpreadPriority     pods belong with this one that all the services, ReplicationControllers, ReplicaSets and
-                           StatefulSets select that select it
-ServiceSpreadingPriority   those that one of the services selects that select it
+SelectorSpreadPriority     related pods match the selectors of all services, ReplicationControllers, ReplicaSets and
+                           StatefulSets that select this pod
+ServiceSpreadingPriority   related pods match the selector of any service that selects this pod
 
-Over the feasible nodes, with c the pods that belong with this one on a node and z those in its zone:
+Over the feasible nodes, with c the number of related pods on a node and z the number in its zone:
 
-    by node = 100 * (max c - c) / max c        100 where no node has any
+    by node = 100 * (max c - c) / max c        100 if no node has any
     by zone = 100 * (max z - z) / max z
-    score   = by node / 3 + by zone * 2 / 3    cut to a whole number; by node alone for a node without a zone
+    score   = by node / 3 + by zone * 2 / 3    truncated to a whole number; by node alone for a node without a zone
 
 A zone is a node's region and zone together, by the labels failure-domain.beta.kubernetes.io/* or else
-topology.kubernetes.io/*. Pods that are being deleted do not count.
+topology.kubernetes.io/*. Terminating pods do not count.
 """
 
 from collections.abc import Hashable
@@ -55,7 +55,7 @@ class SelectorSpreadPriority(Plugin):
         return scores.astype(np.int64)
 
     def _alike(self, pod: Pod, state: State) -> RowCounts | None:
-        """The pods that belong with this one; None, if nothing selects it."""
+        """Returns the counts of related pods; None if nothing selects this pod."""
         matches = service_matches(pod, state) + owner_matches(pod, state)
         return count_pods(matches, state) if matches else None
 
@@ -69,14 +69,14 @@ class ServiceSpreadingPriority(SelectorSpreadPriority):
 
 
 def _few_is_good(counts: NDArray[np.float64], highest: float) -> NDArray[np.float64]:
-    """100 for none, 0 for the highest. Floats in kube-scheduler's order, so that the cut falls where its does."""
+    """Returns 100 for none, 0 for the highest. Floats in kube-scheduler's order, so that truncation is the same."""
     if not highest:
         return np.full(len(counts), float(MAX_SCORE))
     return float(MAX_SCORE) * ((highest - counts) / highest)
 
 
 def zone_ids(table: NodeTable, rows: Rows) -> Int64Column:
-    """int64[rows]: a number for each zone, small as there are few of them; -1 for a node without one."""
+    """Returns int64[rows]: the id of each node's zone, -1 without one. Ids are small, so that they can be counted."""
     zones, regions = _values(table, ZONE_LABELS, rows), _values(table, REGION_LABELS, rows)
     ids: Int64Column = (regions + 1) * (zones.max(initial=-1) + 2) + zones
     if ids.max(initial=-1) <= _FEW * (len(ids) + 1):
@@ -86,7 +86,7 @@ def zone_ids(table: NodeTable, rows: Rows) -> Int64Column:
 
 
 def _values(table: NodeTable, labels: tuple[str, str], rows: Rows) -> Int64Column:
-    """int64[rows]: a number for the value of the first of two labels that a node has; -1 for none, or an empty one."""
+    """Returns int64[rows]: an id for the value of the first of two labels that a node has; -1 if none, or if empty."""
     (old, old_values), (new, new_values) = table.label(labels[0]), table.label(labels[1])
     numbers: dict[str, int] = {"": -1}
     for value in (*old_values.ids, *new_values.ids):

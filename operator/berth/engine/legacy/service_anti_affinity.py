@@ -2,9 +2,9 @@
 
 Over the feasible nodes, with n the pods of the service and v those on nodes with the same value of the label:
 
-    score = 100 * (n - v) / n        100 where the service has no pods there; 0 for a node without the label
+    score = 100 * (n - v) / n        100 if the service has no pods there; 0 for a node without the label
 
-The service is the first by name that selects the pod; pods that are being deleted do not count.
+The service is the first by name that selects the pod; terminating pods do not count.
 
 Arguments: label (its key).
 """
@@ -46,12 +46,12 @@ class ServiceAntiAffinity(Plugin):
         if not total:
             return labelled * np.int64(MAX_SCORE)
         in_group = np.bincount(ids[labelled], weights=counts[labelled], minlength=len(values.ids) + 1)[ids]
-        # Floats in kube-scheduler's order of operations, so that the cut falls where its does.
+        # Floats in kube-scheduler's order of operations, so that truncation gives the same result.
         scores = float(MAX_SCORE) * ((total - in_group) / float(total))
         return np.where(labelled, scores, 0.0).astype(np.int64)
 
 
 def _alike(pod: Pod, state: State) -> RowCounts | None:
-    """The pods of the first service that selects the pod; None, if none does."""
+    """Returns the counts of pods of the first service that selects the pod; None if none does."""
     matches = service_matches(pod, state)[:1]
     return count_pods(matches, state) if matches else None

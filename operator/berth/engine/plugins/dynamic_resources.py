@@ -1,10 +1,9 @@
-"""DynamicResources: pods with resource claims, which Berth does not judge.
+"""DynamicResources: rejects pods with resource claims, because Berth does not support them.
 
-The plugin takes its place in a policy and has nothing to say of other pods. A pod that has resource claims is refused
-in words, so that no rule that a user wrote is dropped in silence; who would rather place such pods without regard to
-their claims switches the plugin off in the SchedulingPolicy.
+It skips all other pods. A pod with resource claims is rejected with a message, so that the claims are not silently
+ignored. A user who wants such pods placed regardless of their claims disables the plugin in the SchedulingPolicy.
 
-Arguments: filterTimeout, as in kube-scheduler; only its default (10s) is taken.
+Arguments: filterTimeout, as in kube-scheduler; only its default (10s) is accepted.
 """
 
 from collections.abc import Mapping

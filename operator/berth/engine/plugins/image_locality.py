@@ -1,7 +1,7 @@
-"""ImageLocality: likes nodes that have the pod's images already, big and widespread ones most.
+"""ImageLocality: prefers nodes that have the pod's images already, above all large and widespread ones.
 
-score: each image on the node counts size * (nodes that have it / all nodes), cut to bytes; their sum is put between
-23 MiB (0) and 1000 MiB for each container (100). An image used twice counts twice.
+score: each image on the node counts size * (nodes that have it / all nodes), truncated to bytes; their sum is scaled
+from 23 MiB (0) to 1000 MiB per container (100). An image used twice counts twice.
 """
 
 from collections.abc import Hashable, Iterator
@@ -32,7 +32,7 @@ class ImageLocality(Plugin):
         table, pod = state.table, query.pod
         highest = HIGHEST_BYTES_A_CONTAINER * pod.container_count
         scores = np.zeros(table.span, dtype=np.int64)
-        if len(pod.images) == 1:  # as nearly always: what the nodes with the image have is the same for all of one size
+        if len(pod.images) == 1:  # the common case: one score for all nodes with the image in one size
             for holders, counted in _counts(pod.images[0], table):
                 above = max(min(counted, highest) - LOWEST_BYTES, 0)
                 scores[holders] = MAX_SCORE * above // (highest - LOWEST_BYTES)
@@ -46,7 +46,7 @@ class ImageLocality(Plugin):
 
 
 def _counts(image: str, table: NodeTable) -> Iterator[tuple[NDArray[np.intp], int]]:
-    """The rows that have the image in one size, and how many bytes that counts there."""
+    """Yields the rows that have the image in one size, and the bytes that it counts there."""
     held = table.images.holders(image)
     share = sum(len(holders) for _, holders in held) / max(len(table), 1)
     return ((holders, int(size * share)) for size, holders in held)

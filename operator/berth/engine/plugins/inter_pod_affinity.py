@@ -1,21 +1,22 @@
-"""InterPodAffinity: pods that want to be near other pods, or away from them, and pods that others want near or away.
+"""InterPodAffinity: pod affinity and anti-affinity, of the incoming pod and of existing pods.
 
-Near is where a node label, the term's topology key, has the same value. A node without that label is near nothing.
+A pod is near a node if both are in the same domain of the term's topology key. A node without that label is near
+nothing.
 
 filter, in this order:
- 1. required affinity: near pods that meet all the terms at once, by the key of every term. Where no such pod is near
-    anything, a pod that meets its own terms is the first of its group, and needs only the labels.
- 2. required anti-affinity: not near a pod that meets any of the terms.
- 3. required anti-affinity of the pods in place: not near one that has a term which this pod meets.
-score: the weights of all preferred terms met, the pod's own and those of the pods in place, once for each pod near;
-anti-affinity counts against; required affinity of pods in place counts with `hardPodAffinityWeight`. The lowest
-becomes 0 and the highest 100.
+ 1. required affinity: pods that match all terms at once must be near, by the topology key of every term. If no such
+    pod is near any node, a pod that matches its own terms is the first of its group, and nodes only need the keys.
+ 2. required anti-affinity: no pod that matches any of the terms may be near.
+ 3. required anti-affinity of existing pods: no pod with a term that matches the incoming pod may be near.
+score: the sum of the weights of all preferred terms, the pod's own and those of existing pods, once for each pod near
+that the term relates to; anti-affinity is subtracted; required affinity of existing pods counts with
+`hardPodAffinityWeight`. The lowest sum becomes 0 and the highest 100.
 
-Pods that meet a term are counters of the table, and summed by domain there: a verdict is one look-up a row. Where many
-terms of one topology key are at hand, their counters are summed in one go (`_Bundle`).
+The pods that match a term are counted by the table (state/pod_counts.py), also by domain, so a verdict is one look-up
+per row. If there are many terms with one topology key, their counts are summed together (`_Bundle`).
 
-Arguments: hardPodAffinityWeight (0..100, 1 by default), ignorePreferredTermsOfExistingPods (true: pods in place have no
-say in the score of a pod that prefers nothing itself).
+Arguments: hardPodAffinityWeight (0..100, 1 by default), ignorePreferredTermsOfExistingPods (true: preferences of
+existing pods are ignored if the incoming pod has none itself).
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -48,7 +49,7 @@ _CODES = np.array([Code.FITS, Code.UNRESOLVABLE, Code.UNSCHEDULABLE, Code.UNSCHE
 
 _MARKED = frozenset({Event.NODE_LABELS, Event.POD_ASSIGNED, Event.POD_REMOVED, Event.POD_LABELS})
 
-_FEW = 4  # counters of one topology key, of which each keeps its own sums
+_FEW = 4  # up to so many counters of one topology key, each maintains its own sums by domain
 _MOST_AXES = 8
 
 Counted = tuple[str, RowCounts]
@@ -62,8 +63,8 @@ Opinion = tuple[str, RowCounts, int]
 class _OfAnyNamespace(PodMatch):
     """Pods of every namespace, known or not.
 
-    So kube-scheduler takes a namespace selector that a namespace without labels would match (`NotIn`, `DoesNotExist`,
-    or empty), where it is the pod to place that has it.
+    kube-scheduler evaluates a namespace selector of the incoming pod like this if it matches a namespace without labels
+    (`NotIn`, `DoesNotExist`, or empty).
     """
 
     def covers(self, namespace: str, namespace_labels: NamespaceLabels) -> bool:
@@ -100,10 +101,11 @@ class InterPodAffinity(Plugin):
         return self.filter_basis(query, state), self.score_basis(query, state)
 
     def filter_basis(self, query: Query, state: State) -> Hashable:
-        """The counters that the verdicts come from, as they stand; none where nobody has to do with the pod.
+        """Returns the counters that the verdicts depend on, with their versions; nothing if no term relates to the pod.
 
-        Of the wanted pods it is enough in which domains they are. Whether the pod may be the first of its group hangs
-        on its namespace, and what a domain's number means on the vocabulary.
+        For required affinity it is enough to know which domains have matching pods (`settlement`), not how many.
+        Whether the pod may be the first of its group depends on its namespace; the meaning of a domain id depends on
+        the vocabulary.
         """
         parties = self._parties(query, state)
         wanted = parties.wanted
@@ -112,7 +114,7 @@ class InterPodAffinity(Plugin):
         places = []
         for key in parties.wanted_keys:
             domains = state.table.domains(key)
-            wanted.per_domain(domains.ids, domains.size + 1)  # so that it follows them
+            wanted.per_domain(domains.ids, domains.size + 1)  # from now on `settlement` covers these domains
             places.append(domains.vocabulary)
         return _as_they_stand(parties, parties.shunned), state.revision("Namespace"), wanted.settlement, *places
 
@@ -123,7 +125,7 @@ class InterPodAffinity(Plugin):
     def reach(
         self, query: Query, state: State, before: Hashable, now: Hashable, rows: Sequence[int]
     ) -> Sequence[int] | None:
-        """The rows themselves, where nobody means more than a node by near, and nobody is wanted near."""
+        """Returns `rows` if every domain is a single node, and there is no required affinity; else None."""
         was, parties = _parties_in(before), _parties_in(now)
         if parties is None or query.pod.pod_affinity.required or not _only_came(was, parties, rows):
             return None
@@ -154,7 +156,7 @@ class InterPodAffinity(Plugin):
         return _verdicts(refused, row_count(rows))
 
     def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts:
-        """A row's own nominated pods are near it by every label that its node has."""
+        """A row's own nominated pods are near it by every topology key that its node has."""
         table, rows, pod, parties = state.table, nominated.rows, query.pod, self._parties(query, state)
         refused = [(_EXISTING, bundle.near(query, table, rows)) for bundle in parties.forbidden]
         for carried, there in nominated.carrying(pod):
@@ -192,27 +194,29 @@ class InterPodAffinity(Plugin):
         return _concerned_by_namespace(pod, new or old)
 
     def _is_forbidden(self, query: Query, state: State, node: str) -> bool:
-        """Whether placed pods keep the pod away from the node. Their going is a help by marks that know them only if
-        they were there when the pod was refused; if not, it has to be tried and refused again.
+        """Whether the anti-affinity of placed pods forbids the pod on the node.
+
+        The pod's marks cover such pods only if they were there when the pod was rejected. If they were added later, the
+        pod must be tried and rejected again, so that its marks cover them.
         """
         row, forbidden = state.table.row(node), self._parties(query, state).forbidden
         return row is not None and any(bundle.is_near(query, state.table, row) for bundle in forbidden)
 
     def hint_marks(self, query: Query, state: State) -> Marks:
-        """Pods that it wants near, that it avoids, or that may have kept it away; and the labels that it goes by."""
+        """Marks of pods that match its affinity or anti-affinity, or whose anti-affinity matches it; topology keys."""
         pod = query.pod
         wanted, avoided = pod.pod_affinity.required, pod.pod_anti_affinity.required
         marks = {*of_labels(pod.labels), (MOVED, "", "")}
         marks.update((MOVED, term.topology_key, "") for term in (*wanted, *avoided))
         carried = (carried for carried in state.table.terms.matching(pod).speakers if carried.role is Role.FORBIDDEN)
         marks.update((MOVED, forbidding.topology_key, "") for forbidding in carried)
-        for term in wanted[:1]:  # whom it wants meets every term
+        for term in wanted[:1]:  # a pod must match all terms, so the first is enough
             marks.update((*of_term(CAME, term), *of_term(LEFT, term)))
         marks.update(mark for term in avoided for mark in of_term(LEFT, term))
         return Marks(_MARKED, frozenset(marks))
 
     def admits(self, query: Query, state: State, node: Node) -> bool:
-        """Nobody whom it wants is near a node without the labels."""
+        """A node without the topology keys of the required affinity is near no pod."""
         return all(term.topology_key in node.labels for term in query.pod.pod_affinity.required)
 
     def node_marks(self, query: Query, state: State) -> frozenset[Mark] | None:
@@ -220,7 +224,7 @@ class InterPodAffinity(Plugin):
         return rarest(state.table, ([(LABEL, key, "")] for key in keys))
 
     def _is_rid_of(self, relation: "_Relation", query: Query, state: State, node: str) -> bool:
-        """Whether no other pod of this relation to the pod is near the node, so that one less makes a difference."""
+        """Whether no other pod with this relation is near the node, so that the removal of one changed the verdict."""
         pod, table, row = query.pod, state.table, state.table.row(node)
         own = zip(pod.pod_anti_affinity.required, relation.avoided, strict=False)
         avoided = [term for term, met in own if met]
@@ -229,7 +233,7 @@ class InterPodAffinity(Plugin):
             avoided = [term for term in avoided if table.has_label(row, term.topology_key)]
             forbids = [term for term in forbids if table.has_label(row, term.topology_key)]
         if avoided or forbids:
-            if row is None or may_push_out(pod, state):  # perhaps those who are left near
+            if row is None or may_push_out(pod, state):  # perhaps it can preempt those that are still near
                 return True
             keys = {term.topology_key: None for term in (*avoided, *forbids)}
             if any(_is_clear(key, avoided, forbids, state, row) for key in keys):
@@ -237,8 +241,9 @@ class InterPodAffinity(Plugin):
         return relation.wanted and self._may_be_first(query, state, node)
 
     def _may_be_first(self, query: Query, state: State, node: str) -> bool:
-        """Whether the pod has become the first of its group, as one of these left the node; or whether that takes
-        longer to tell than an attempt.
+        """Whether the pod may have become the first of its group because a matching pod left the node.
+
+        Also True if the check would cost more than a scheduling attempt.
         """
         pod, table, row = query.pod, state.table, state.table.row(node)
         terms = pod.pod_affinity.required
@@ -267,12 +272,12 @@ class InterPodAffinity(Plugin):
         return self._layout(parties, query, state).axes if parties.opinions else None
 
     def normalized_groups(self, query: Query, state: State, groups: EquivalenceGroups) -> list[int]:
-        layout: _Layout = query.plan[self._layout_plan]  # whose axes these are
-        shares: list[list[int]] = []  # by axis: what near pods are worth in each place there
+        layout: _Layout = query.plan[self._layout_plan]  # the layout that `axes` returned
+        shares: list[list[int]] = []  # by axis and place: the weighted sum of the pods near
         for (bundle, counts), axis, places in zip(layout.of_axis, groups.axes, groups.shape, strict=True):
             if isinstance(axis.of, Domains):
                 shares.append(bundle.worth(axis.of.ids, axis.of.size + 1).tolist())
-            else:  # the places are the pods themselves
+            else:  # the place on this axis is the number of pods
                 each = bundle.worth_of(counts)
                 shares.append([each * near for near in range(places)])
         scores = groups.sums(shares)
@@ -292,8 +297,9 @@ class InterPodAffinity(Plugin):
         return (MAX_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
 
     def _sums(self, query: Query, state: State) -> dict[str, tuple[Int64Column, Int64Column]]:
-        """The domain of each row by each topology key, and what each domain is worth; a key by which nothing is near
-        anything is left out.
+        """Returns, by topology key, the domain of each row and the weighted sum of each domain.
+
+        Keys by which no pod is near any node are left out.
         """
         sums: dict[str, tuple[Int64Column, Int64Column]] = {}
         for bundle in self._parties(query, state).opinions:
@@ -303,7 +309,7 @@ class InterPodAffinity(Plugin):
         return sums
 
     def _parties(self, query: Query, state: State) -> "_Parties":
-        """Kept for as long as the same terms select the pod, no namespace changes and the counters are moved."""
+        """Cached while the same terms select the pod, no namespace changes, and no counter was dropped."""
         parties: _Parties | None = query.memo.get(self._parties_plan)
         if parties is None:
             table = state.table
@@ -316,7 +322,7 @@ class InterPodAffinity(Plugin):
         return parties
 
     def _layout(self, parties: "_Parties", query: Query, state: State) -> "_Layout":
-        """Kept for as long as the parties are, and nodes stay as they are."""
+        """Cached while the parties are the same, and the nodes' labels are."""
         since = state.table.static_version
         layout: _Layout | None = query.plan.get(self._layout_plan)
         if layout is None or layout.parties is not parties or layout.since != since:
@@ -336,7 +342,7 @@ class InterPodAffinity(Plugin):
         return _Parties(since, carried, others, heard, own, avoided, wanted, keys)
 
     def _worth(self, carried: Speaker) -> int:
-        """What a pod near is worth that carries the term, or for each count of a total."""
+        """Returns the score for one pod near that carries the term, or for each count of a total."""
         match carried.role:
             case Role.PREFERRED:
                 return carried.weight
@@ -349,7 +355,7 @@ class InterPodAffinity(Plugin):
 
 
 class _Bundle:
-    """Counters of pods with what each pod is worth, of terms that have one topology key."""
+    """Counters of pods for terms with one topology key, each with a weight per pod."""
 
     __slots__ = ("counters", "key", "weights")
 
@@ -370,11 +376,11 @@ class _Bundle:
         return list(bundles.values())
 
     def worth_of(self, counts: RowCounts) -> int:
-        """What a pod is worth that this counter counts."""
+        """Returns the weight per pod of this counter."""
         return sum(weight for other, weight in zip(self.counters, self.weights, strict=True) if other is counts)
 
     def by_domain(self, query: Query, table: NodeTable) -> tuple[Int64Column, Int64Column]:
-        """The domain of each row, and what the pods of each domain are worth; the last is that of no domain, and 0."""
+        """Returns the domain of each row, and the weighted sum of each domain; the last entry (no domain) is 0."""
         if len(self.counters) <= _FEW:
             ids, vocabulary = table.label(self.key)
             return ids, self.worth(ids, len(vocabulary.ids) + 1)
@@ -386,7 +392,7 @@ class _Bundle:
         return found
 
     def worth(self, ids: Int64Column, size: int) -> Int64Column:
-        """int64[size]: what the pods of each domain are worth."""
+        """Returns int64[size]: the weighted sum of the pods in each domain."""
         if len(self.counters) == 1:
             counted = self.counters[0].per_domain(ids, size)
             return counted if self.weights[0] == 1 else self.weights[0] * counted
@@ -398,7 +404,7 @@ class _Bundle:
         return self._summed(ids, size)
 
     def _summed(self, ids: Int64Column, size: int) -> Int64Column:
-        """The same in one go, without sums that each counter would keep: a pod may have many terms."""
+        """The same in one numpy call. Counters do not maintain sums by domain then: a pod may have many terms."""
         column = np.zeros(len(ids), dtype=np.int64)
         for counts, weight in zip(self.counters, self.weights, strict=True):
             counts.add_to(column, weight)
@@ -407,12 +413,12 @@ class _Bundle:
         return sums[:size]
 
     def cancels_out(self, ids: Int64Column) -> bool:
-        """Whether pods are near something, where all that they are worth is 0."""
+        """Whether there are pods near some node although all weighted sums are 0."""
         counted = (counts.counted()[0] for counts in self.counters)
         return any((ids[rows[rows < len(ids)]] >= 0).any() for rows in counted)
 
     def near(self, query: Query, table: NodeTable, rows: Rows) -> BoolColumn:
-        """bool[rows]: where one of the pods is near; of weights above 0."""
+        """Returns bool[rows]: where one of the pods is near; all weights must be above 0."""
         ids, sums = self.by_domain(query, table)
         return np.asarray((sums > 0)[ids[rows]])
 
@@ -423,11 +429,11 @@ class _Bundle:
         if domain < 0:
             return False
         if len(self.counters) <= _FEW or domains.each_alone:
-            for counts in self.counters:  # noqa: SIM110 - for every node that changed; a generator takes twice as long
+            for counts in self.counters:  # noqa: SIM110 - runs for every changed node; a generator takes twice as long
                 if _pods_near((self.key, counts), table, row):
                     return True
             return False
-        memo = f"InterPodAffinity near {id(self)}"  # by the numbers that `domains` has
+        memo = f"InterPodAffinity near {id(self)}"  # by domain id
         sums: Int64Column | None = query.memo.get(memo)
         if sums is None:
             sums = query.memo[memo] = self._summed(domains.ids, domains.size + 1)
@@ -435,7 +441,7 @@ class _Bundle:
 
 
 class _Others:
-    """What terms of placed pods mean to a pod that they select, for all pods that the same terms select."""
+    """The terms of placed pods that select a pod, prepared once for all pods that the same terms select."""
 
     __slots__ = ("forbidden", "keys", "opined", "opinions", "preferences", "shunned")
 
@@ -451,12 +457,14 @@ class _Others:
 
 
 class _Parties:
-    """Whom the pod has to do with, by the pods' counts: compared by identity.
+    """The counters of all placed pods that relate to the pod by an affinity term. Counters are compared by identity.
 
-    `carried` are the terms of placed pods that select it. `forbidden` want to be away from it, `avoided` it must be
-    away from (`each_avoided` by term), `wanted` meet all the terms of its required affinity (None: it has none; its
-    topology keys are `wanted_keys`), `opinions` have a say in the score, by the counters of `opined`. `shunned` are the
-    forbidden and the avoided, `keys` their topology keys.
+    carried       terms of placed pods that select the pod
+    forbidden     pods whose required anti-affinity selects the pod
+    avoided       pods that the pod's required anti-affinity selects (`each_avoided`: by term)
+    wanted        pods that match all terms of its required affinity (None: it has none), with keys `wanted_keys`
+    opinions      pods that count for the score, by the counters of `opined`
+    shunned       `forbidden` and `avoided`, with topology keys `keys`
     """
 
     __slots__ = (
@@ -485,7 +493,7 @@ class _Parties:
         wanted: RowCounts | None,
         wanted_keys: set[str],
     ) -> None:
-        """`heard`: the others have a say in the score, beside the pod's own `preferences`."""
+        """`heard`: terms of existing pods count for the score, besides the pod's own `preferences`."""
         self.since, self.carried = since, carried
         self.wanted, self.wanted_keys, self.each_avoided = wanted, wanted_keys, avoided
         self.forbidden = others.forbidden
@@ -499,18 +507,18 @@ class _Parties:
 
     @property
     def dropped(self) -> bool:
-        """Whether one of the counters is moved no more."""
-        for counts in self.counters:  # noqa: SIM110 - for every repeat; a generator takes three times as long
+        """Whether one of the counters was evicted and is no longer updated."""
+        for counts in self.counters:  # noqa: SIM110 - runs for every pod; a generator takes three times as long
             if counts.dropped:
                 return True
         return False
 
 
 class _Layout:
-    """What nodes have to be alike in for all opinions; None where a node lacks a label, or where that is too much.
+    """The axes for scores by groups (answer_cache/equivalence.py); None if a node lacks a label, or for too many axes.
 
-    That is the domain by each label, and where every node is a domain of its own the pods on it. `of_axis` has the
-    bundle of each axis and, where it is by pods, their counter.
+    An axis is the domain of a topology key; or, if every node is a domain of its own, a count of the pods on the node.
+    `of_axis` has the bundle of each axis and, for an axis of counts, its counter.
     """
 
     __slots__ = ("axes", "of_axis", "parties", "since")
@@ -541,7 +549,7 @@ def _parties_in(basis: Hashable) -> _Parties | None:
 
 
 def _only_came(was: _Parties | None, parties: _Parties, rows: Sequence[int]) -> bool:
-    """Whether all that were shunned before still are, and those that came have all their pods on these rows."""
+    """Whether all counters shunned before still are, and new ones have all their pods on these rows."""
     if was is parties:
         return True
     before = {id(counts) for counts in was.shunned} if was is not None else set()
@@ -552,10 +560,10 @@ def _only_came(was: _Parties | None, parties: _Parties, rows: Sequence[int]) -> 
 
 
 def _lacking(pod: Pod, wanted: RowCounts, state: State, rows: Rows, nominated: BoolColumn | None = None) -> BoolColumn:
-    """bool[rows]: where the pods that it wants near are not; `nominated`: where one more of them comes to the row.
+    """Returns bool[rows]: where required affinity is not satisfied. `nominated`: rows with a matching nominated pod.
 
-    That one is near its row by the labels that the node has: all that is needed is all of them then, whether or not the
-    pod is the first of its group without it.
+    Such a pod is near its row by all labels of the node. So the node only needs all topology keys, whether or not the
+    pod would be the first of its group otherwise.
     """
     table, terms = state.table, pod.pod_affinity.required
     domains = [_by_domain(table, key, wanted) for key in {term.topology_key for term in terms}]
@@ -570,7 +578,7 @@ def _lacking(pod: Pod, wanted: RowCounts, state: State, rows: Rows, nominated: B
 
 
 def _is_first(pod: Pod, wanted: RowCounts | None, state: State) -> bool:
-    """Whether the pod is the first of its group, of whom none is near anything."""
+    """Whether the pod is the first of its group: it matches its own terms, and no matching pod is near any node."""
     if wanted is None:
         return False
     keys = {term.topology_key for term in pod.pod_affinity.required}
@@ -583,7 +591,9 @@ def _meets_its_own(pod: Pod, state: State) -> bool:
 
 
 class _Relation(NamedTuple):
-    """What a placed pod means to one that waits: which of its terms it meets, and which of its own forbid it there."""
+    """How a placed pod relates to an unschedulable one: terms of the latter that it matches, and its own that forbid
+    it there.
+    """
 
     avoided: tuple[bool, ...] = ()
     wanted: bool = False
@@ -602,13 +612,13 @@ def _relation(pod: Pod, other: object, state: State) -> _Relation:
 
 
 def _is_near_anything(pod: Pod, table: NodeTable, node: str) -> bool:
-    """Whether a pod that this one wants is near something, by one of the labels at least, on that node."""
+    """Whether a matching pod on that node is in a domain of at least one topology key of the required affinity."""
     row = table.row(node)
     return row is not None and any(table.has_label(row, term.topology_key) for term in pod.pod_affinity.required)
 
 
 def _is_far(term: PodTerm, table: NodeTable, row: int, state: State) -> bool:
-    """Whether no pod that the term is about is near the row; or whether that takes longer to tell than an attempt."""
+    """Whether no pod that the term selects is near the row. Also True if the check would cost more than an attempt."""
     match = _match(term)
     if any(_meets(other, match, state) for other in table.pods_on(table.name(row)).values()):
         return False
@@ -619,14 +629,14 @@ def _is_far(term: PodTerm, table: NodeTable, row: int, state: State) -> bool:
 
 
 def _is_about_everywhere(term: PodTerm) -> bool:
-    """Whether neither a label nor a namespace finds the pods that the term is about."""
+    """Whether the term names neither a label value nor a namespace by which its pods can be found."""
     return term.namespace_selector is not None and term.selector is not None and narrowest((term.selector,)) is None
 
 
 def _is_clear(key: str, avoided: Iterable[PodTerm], forbids: Iterable[PodTerm], state: State, row: int) -> bool:
-    """Whether nobody is near the row by this key whom one of the terms keeps the pod away from.
+    """Whether no pod near the row by this key matches any of the anti-affinity terms.
 
-    Where somebody is by one term, it makes no difference that nobody is by another of the same key.
+    If a pod matches one term, it does not help that none matches another term of the same key.
     """
     table = state.table
     if not all(_is_far(term, table, row, state) for term in avoided if term.topology_key == key):
@@ -648,7 +658,7 @@ def _meets_all(pod: Pod, matches: Sequence[PodMatch], state: State) -> bool:
 
 
 def _selects(pod: Pod, state: State) -> Callable[[PodTerm], bool]:
-    """Whether a term that another pod carries is about the pod; a namespace that is not known has no labels."""
+    """Returns a function: whether a term of another pod selects the pod. An unknown namespace has no labels."""
     labels = state.namespace_labels(pod.namespace) or {}
     return lambda term: (
         term.selector is not None
@@ -661,7 +671,7 @@ def _selects(pod: Pod, state: State) -> Callable[[PodTerm], bool]:
 
 
 def _keys(pod: Pod, state: State, node: str) -> Iterator[str]:
-    """The labels of the node that verdicts on the pod depend on, those that it may just have lost included."""
+    """Yields the topology keys that verdicts on the pod depend on, those that the node may just have lost included."""
     yield from (term.topology_key for term in (*pod.pod_affinity.required, *pod.pod_anti_affinity.required))
     for carried in state.table.terms.matching(pod).speakers:
         if carried.role is Role.FORBIDDEN:
@@ -671,7 +681,7 @@ def _keys(pod: Pod, state: State, node: str) -> Iterator[str]:
 
 
 def _concerned_by_namespace(pod: Pod, namespace: object) -> bool:
-    """Whether the labels of a namespace may say whom the pod's terms are about, or whose terms are about the pod."""
+    """Whether the labels of a namespace may change which pods the pod's terms select, or which terms select the pod."""
     own = (*pod.pod_affinity.required, *pod.pod_anti_affinity.required)
     return getattr(namespace, "name", pod.namespace) == pod.namespace or any(
         term.namespace_selector is not None for term in own
@@ -679,12 +689,12 @@ def _concerned_by_namespace(pod: Pod, namespace: object) -> bool:
 
 
 def _labelled(table: NodeTable, key: str, rows: Rows) -> BoolColumn:
-    """bool[rows]: the nodes that have the label, and so are near themselves by it."""
+    """Returns bool[rows]: the nodes that have the label."""
     return np.asarray(table.label(key)[0][rows] >= 0)
 
 
 def _verdicts(refused: Sequence[tuple[int, BoolColumn]], rows: int) -> Verdicts:
-    """By cause, where it refuses: of several that refuse a node, the last one counts."""
+    """Returns verdicts from (cause, rejected rows); if several causes reject a node, the last one counts."""
     codes = np.zeros(rows, dtype=np.int8)
     for cause, column in refused:
         codes[column] = _CODES[cause]
@@ -699,7 +709,7 @@ def _verdicts(refused: Sequence[tuple[int, BoolColumn]], rows: int) -> Verdicts:
 
 
 def _pods_near(pods: Counted, table: NodeTable, row: int) -> int:
-    """How many of the pods are near a row."""
+    """Returns how many of the pods are near a row."""
     key, counts = pods
     domains = table.domains(key)
     domain = domains.ids.item(row)
@@ -711,7 +721,7 @@ def _pods_near(pods: Counted, table: NodeTable, row: int) -> int:
 
 
 def _by_domain(table: NodeTable, key: str, counts: RowCounts) -> tuple[Int64Column, Int64Column]:
-    """The domain of each row, and how many of the pods are in each domain; the last is that of no domain, and 0."""
+    """Returns the domain of each row, and the number of pods in each domain; the last entry (no domain) is 0."""
     ids, vocabulary = table.label(key)
     return ids, counts.per_domain(ids, len(vocabulary.ids) + 1)
 
@@ -721,7 +731,7 @@ def _meeting(terms: tuple[PodTerm, ...], table: NodeTable) -> RowCounts:
 
 
 def _preferences(pod: Pod, table: NodeTable) -> list[Opinion]:
-    """The pod's own; nobody is asked for where no node has the topology key."""
+    """Returns the pod's own preferred terms; without those whose topology key no node has."""
     mine = ((pod.pod_affinity.preferred, 1), (pod.pod_anti_affinity.preferred, -1))
     return [
         (weighted.term.topology_key, _meeting((weighted.term,), table), sign * weighted.weight)
@@ -732,12 +742,12 @@ def _preferences(pod: Pod, table: NodeTable) -> list[Opinion]:
 
 
 def _near_something(term: PodTerm, table: NodeTable) -> RowCounts:
-    """The pods that the term is about; nobody is asked for where no node has its topology key."""
+    """Returns the counts of the pods that the term selects; empty if no node has its topology key."""
     return _meeting((term,), table) if table.is_label(term.topology_key) else RowCounts(table)
 
 
 def _match(term: PodTerm) -> PodMatch:
-    """The pods that a pod to place means by the term."""
+    """Returns the pods that a term of the incoming pod selects."""
     namespaces = term.namespace_selector
     if namespaces is not None and namespaces.matches({}):
         return _OfAnyNamespace(term.selector, term.namespaces, namespaces)

@@ -1,10 +1,10 @@
-"""NodeAffinity: the pod's node selector and required node affinity must match, preferred terms earn their weights.
+"""NodeAffinity: a node must match the pod's nodeSelector and required node affinity; preferred terms give scores.
 
 filter: spec.nodeSelector and the required terms; before them the policy's own `addedAffinity`.
 score: the sum of the weights of the preferred terms that match, the pod's and the policy's; the highest becomes 100.
-Required terms that all name their nodes (matchFields metadata.name) leave only those nodes to look at.
+If all required terms name nodes (matchFields metadata.name), PreFilter restricts the search to those nodes.
 
-Arguments: addedAffinity (a nodeAffinity that every pod gets besides its own).
+Arguments: addedAffinity (a nodeAffinity that applies to every pod, in addition to its own).
 """
 
 from collections.abc import Hashable, Mapping
@@ -90,7 +90,7 @@ class NodeAffinity(Plugin):
         return super().node_marks(query, state) or _needed_labels(query.pod, state.table)
 
     def hint_marks(self, query: Query, state: State) -> Marks:
-        """Of a node that matches now."""
+        """Marks of a node that matches now."""
         marks = self.node_marks(query, state)
         return Marks() if marks is None else Marks(self.wakes_on, marks)
 
@@ -118,7 +118,7 @@ class NodeAffinity(Plugin):
 
 
 def _named_nodes(pod: Pod) -> frozenset[str] | None:
-    """The nodes that the required terms name, None where some term leaves the name open."""
+    """Returns the nodes that the required terms name; None if some term names none."""
     if pod.required_node_affinity is None or not pod.required_node_affinity.terms:
         return None
     named = [_names_in(term) for term in pod.required_node_affinity.terms]
@@ -128,7 +128,7 @@ def _named_nodes(pod: Pod) -> frozenset[str] | None:
 
 
 def _needed_labels(pod: Pod, table: NodeTable) -> frozenset[Mark] | None:
-    """Labels of which a node that matches has one; None where it may have none that is named."""
+    """Returns label marks: a node that matches has one of them. None if it may have none of them."""
     choices: list[list[Mark]] = [[(LABEL, key, value)] for key, value in (pod.node_selector or {}).items()]
     terms = pod.required_node_affinity.terms if pod.required_node_affinity is not None else ()
     each = [rarest(table, filter(None, map(_marks_of, term.expressions))) for term in terms[:MOST_MARKS]]
@@ -138,7 +138,7 @@ def _needed_labels(pod: Pod, table: NodeTable) -> frozenset[Mark] | None:
 
 
 def _marks_of(requirement: Requirement) -> list[Mark]:
-    """Of a node that meets it; none where it has to lack something."""
+    """Returns marks of a node that meets the requirement; none for negative operators."""
     match requirement.operator:
         case "In":
             return [(LABEL, requirement.key, value) for value in requirement.values]

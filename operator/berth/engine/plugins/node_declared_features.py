@@ -1,7 +1,7 @@
-"""NodeDeclaredFeatures: a pod that relies on features of the kubelet goes where the node declares them all.
+"""NodeDeclaredFeatures: a node must declare all kubelet features that the pod requires.
 
-The model works out what a pod relies on (`Pod.required_features`), by the rules of Kubernetes 1.36. Judged once a
-distinct set of declared features, then taken by row.
+The model infers the required features (`Pod.required_features`) by the rules of Kubernetes 1.36. Each distinct set of
+declared features is evaluated once; the verdict is then looked up by row.
 """
 
 from collections.abc import Hashable

@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node in the spec goes there or nowhere."""
+"""NodeName: a pod with spec.nodeName fits on that node only."""
 
 from collections.abc import Hashable
 

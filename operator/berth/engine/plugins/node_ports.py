@@ -1,6 +1,6 @@
-"""NodePorts: two pods on a node cannot hold the same host port.
+"""NodePorts: two pods on a node cannot use the same host port.
 
-Ports clash when protocol and number are equal and the addresses are, or one of them is every address (0.0.0.0).
+Ports conflict if protocol and number are equal, and the addresses are equal or one of them is 0.0.0.0.
 """
 
 from collections.abc import Hashable

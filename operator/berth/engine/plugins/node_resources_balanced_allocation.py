@@ -1,9 +1,9 @@
-"""NodeResourcesBalancedAllocation: likes nodes on which the pod makes the shares of the resources more alike.
+"""NodeResourcesBalancedAllocation: prefers nodes on which the pod makes the usage of resources more balanced.
 
-With std the standard deviation of the taken shares (each at most 1) over the resources that the node has:
+With std the standard deviation of the used shares (each at most 1) over the resources that the node has:
     balance = int((1 - std) * 100), with the pod and without it
     score   = 50 + (50 + balance with - balance without) / 2
-A pod that asks for none of the resources says nothing about balance and is skipped.
+A pod that requests none of the resources does not change the balance and is skipped.
 
 Arguments: resources (names; all weigh 1).
 """
@@ -60,12 +60,12 @@ class NodeResourcesBalancedAllocation(Plugin):
         key = (self.name, *(resource.number for resource in resources))
         scores = _balance([*loads(table, rows, resources, with_defaults=False)], row_count(rows))
         scores += table.derived(key, start, start_of_row)[rows]
-        scores >>= 1  # halves, cut down
+        scores >>= 1  # halves, rounded down
         return scores
 
     def score_row(self, query: Query, state: State, row: int) -> int:
         without, filled = _taken_shares(state.table, row, self._counted(query, state))
-        if len(filled) == 2:  # as `_single_balance` has it, without asking twice: this is what every repeat waits for
+        if len(filled) == 2:  # `_single_balance` inlined: the hottest path, once for every pod
             before, after = abs(without[0] - without[1]), abs(filled[0] - filled[1])
             return (_START - int((2 - before) * _HALF) + int((2 - after) * _HALF)) // 2
         return (_START - _single_balance(without) + _single_balance(filled)) // 2
@@ -78,7 +78,7 @@ class NodeResourcesBalancedAllocation(Plugin):
 
 
 def _balance(resources: Sequence[Load], nodes: int) -> Int64Column:
-    """int64[nodes], 50..100. Floats in kube-scheduler's order of operations, so that the cut falls where its does."""
+    """Returns int64[nodes], 50..100. Floats in kube-scheduler's order of operations, so that truncation is the same."""
     taken = [_share(load) for load in resources]
     if len(resources) == 2 and all(load.everywhere for load in resources):
         doubled = taken[0]  # twice the deviation: halving is exact, and done once
@@ -102,14 +102,14 @@ def _share(load: Load) -> NDArray[np.float64]:
 
 
 def _taken_shares(table: NodeTable, row: int, resources: Sequence[Counted]) -> tuple[list[float], list[float]]:
-    """The taken shares of the resources that a node has, without the pod and with it."""
+    """Returns the used shares of the resources that a node has, without the pod and with it."""
     without, filled = [], []
     allocatable, used = table.cells[:2]
     for number, amount, _ in resources:
         at = number, row
         have = allocatable[at]
         if have:
-            taken, whole = used[at], float(have)  # a quotient of floats, as kube-scheduler's
+            taken, whole = used[at], float(have)  # float division, as in kube-scheduler
             without.append(taken / whole if taken < have else 1.0)
             taken += amount
             filled.append(taken / whole if taken < have else 1.0)
@@ -121,7 +121,7 @@ def _single_balance(taken: Sequence[float]) -> int:
     if len(taken) == 2:
         spread = abs(taken[0] - taken[1]) / 2
     elif len(taken) > 2:
-        total = squares = 0.0  # one by one: sum() may carry what rounding loses
+        total = squares = 0.0  # in a loop: sum() compensates rounding errors, and kube-scheduler does not
         for share in taken:
             total += share
         mean = total / len(taken)
@@ -134,7 +134,7 @@ def _single_balance(taken: Sequence[float]) -> int:
 
 
 def _deviation(shares: NDArray[np.float64], counts: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """float[nodes]: the standard deviation over the resources that count on the node; of two, half their distance."""
+    """Returns float[nodes]: the standard deviation over the resources of the node; for two, half their distance."""
     of = counts.sum(axis=0)
     counted = np.where(counts, shares, 0.0)
     total, squares = np.zeros(shares.shape[1]), np.zeros(shares.shape[1])

@@ -1,10 +1,10 @@
-"""NodeResourcesFit: a node must have room for what the pod asks for, and how full it is makes it more or less liked.
+"""NodeResourcesFit: a node must have enough free resources for the pod's requests; scores by how full the node is.
 
-filter: for each resource, requests > allocatable - used refuses the node; it is beyond help where requests >
-allocatable. Every pod takes one of the node's `pods`. The cause is a bit set over the resources that are short.
-score: see engine/plugins/common/strategies.py; pods that name no cpu or memory count as 100m and 200Mi.
+filter: rejects a node if, for any resource, requests > allocatable - used; unresolvable if requests > allocatable.
+Every pod uses one of the node's `pods`. The cause is a bit set over the insufficient resources.
+score: see engine/plugins/common/strategies.py; pods that request no cpu or memory count with 100m and 200Mi.
 
-Arguments: ignoredResources, ignoredResourceGroups (extended resources that the filter does not look at),
+Arguments: ignoredResources, ignoredResourceGroups (extended resources that the filter ignores),
 scoringStrategy (type, resources, requestedToCapacityRatio).
 """
 
@@ -63,7 +63,7 @@ class NodeResourcesFit(Plugin):
         )
 
     def _judged(self, query: Query, table: NodeTable, rows: Rows, free: Callable[[int], Amounts]) -> Verdicts:
-        """The verdicts with so much free on these rows, by the number of the resource."""
+        """Returns the verdicts on these rows; `free` returns what is free, by the index of the resource."""
         wanted = self._wanted(query)
         short, refused = [], None
         for index, amount, _ in wanted.somewhere:
@@ -81,7 +81,7 @@ class NodeResourcesFit(Plugin):
 
     def fits_row(self, query: Query, state: State, row: int) -> bool:
         free, wanted = state.table.cells.free, self._wanted(query)
-        for index, amount, _ in wanted.somewhere:  # of every repeat; a generator takes twice the time
+        for index, amount, _ in wanted.somewhere:  # runs for every pod; a generator takes twice as long
             if amount > free[index, row]:
                 return False
         return not wanted.nowhere
@@ -116,7 +116,7 @@ class NodeResourcesFit(Plugin):
         return self._strategy.single(state.table, row, self._counted(query, state))
 
     def _wanted(self, query: Query) -> "_Wanted":
-        """What the filter looks at: a place for the pod, and what it asks for."""
+        """Returns what the filter checks: one of `pods`, and the pod's requests."""
         wanted: _Wanted | None = query.plan.get(self._wanted_plan)
         if wanted is None:
             asked = [want for want in query.requests if not self._ignores(want[2])]
@@ -141,9 +141,10 @@ class NodeResourcesFit(Plugin):
 
 
 class _Wanted(NamedTuple):
-    """What the filter looks at, by whether any node has it: number, amount and name; the name alone.
+    """The requests that the filter checks: (index, amount, name) if some node has the resource, else the name only.
 
-    A tenant may ask for thousands of resources that no node has: they are short on every node, and take one column.
+    A tenant may request thousands of resources that no node has. They are insufficient on all nodes, so they share one
+    column.
     """
 
     somewhere: list[tuple[int, int, str]]
@@ -155,7 +156,7 @@ class _Wanted(NamedTuple):
         yield from self.nowhere
 
     def reasons(self) -> Iterator[tuple[str, ...]]:
-        """Those for each column of what is short."""
+        """Yields the reasons for each column of insufficient resources."""
         yield (TOO_MANY_PODS,)
         yield from ((f"Insufficient {name}",) for _, _, name in self.somewhere[1:])
         yield tuple(f"Insufficient {name}" for name in self.nowhere)
@@ -164,7 +165,7 @@ class _Wanted(NamedTuple):
 def _explained(
     codes: NDArray[np.int8], short: list[BoolColumn], reasons: Callable[[], Iterator[tuple[str, ...]]]
 ) -> Verdicts:
-    """With a bit for each column of what is short as the cause; beyond 63 columns, the number of the combination."""
+    """Returns verdicts whose cause has a bit per insufficient column; beyond 63 columns, the index of a combination."""
     if len(short) < 64:
         return Verdicts(
             codes,

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: cordoned nodes take only pods that tolerate the taint which cordoning stands for."""
+"""NodeUnschedulable: a cordoned node accepts only pods that tolerate the taint node.kubernetes.io/unschedulable."""
 
 from collections.abc import Hashable
 

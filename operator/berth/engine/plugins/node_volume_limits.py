@@ -1,8 +1,8 @@
-"""NodeVolumeLimits: a node holds no more volumes of a CSI driver than its CSINode says.
+"""NodeVolumeLimits: a node can have no more volumes of a CSI driver than its CSINode allows.
 
 filter: for each driver of the pod's volumes, the distinct volumes on the node and those that the pod adds must stay
-within the limit. Volumes of in-tree plugins count for the driver that took them over; an unbound claim counts as one
-volume of its class's driver. A node without a CSINode, or whose CSINode names no limit, is not looked at.
+within the limit. Volumes of migrated in-tree plugins count for their CSI driver; an unbound claim counts as one volume
+of its class's driver. A node without a CSINode, or whose CSINode has no limit, is accepted.
 """
 
 from collections.abc import Hashable
@@ -23,13 +23,13 @@ from berth.model import Pod, PodVolume
 REASON = "node(s) exceed max volume count"
 _FAILED = 'running "NodeVolumeLimits" filter plugin: '
 _FULL = 1
-_FIRST_FAILURE = 2  # causes from here on are numbers of failures
+_FIRST_FAILURE = 2  # causes from here on are indexes of failures
 
 
 class NodeVolumeLimits(Plugin):
     name = "NodeVolumeLimits"
     filters = True
-    node_local = False  # its basis tells of pods that come and go: a node that is too full may refuse when one leaves
+    node_local = False  # although only the node matters: a node that is too full may reject when a pod leaves
     reads_pods = True
     wakes_on = frozenset(
         {
@@ -82,9 +82,9 @@ class NodeVolumeLimits(Plugin):
         return (not isinstance(gone, Pod) or bool(gone.volumes)) and fits_there(self, query, state, change)
 
     def _wanted(self, query: Query, state: State) -> tuple[set[tuple[str, str]], list[tuple[str, Code, bool]]]:
-        """The pod's CSI volumes by driver and handle; and what keeps them from being known: text, code, everywhere.
+        """Returns the pod's CSI volumes by driver and handle, and failures to resolve them: (text, code, everywhere).
 
-        What is wrong with an inline disk is noticed only on nodes with a CSINode.
+        A failure of an inline disk applies only to nodes with a CSINode.
         """
         pod, wanted, failures = query.pod, set(), []
         for volume in pod.volumes:
@@ -102,7 +102,7 @@ class NodeVolumeLimits(Plugin):
         return wanted, failures
 
     def _is_full(self, wanted: set[tuple[str, str]], state: State) -> BoolColumn:
-        """bool[all rows]: the nodes where the volumes are more than the limit of their driver."""
+        """Returns bool[all rows]: the nodes where the volumes exceed the limit of their driver."""
         full = np.zeros(state.table.capacity, dtype=np.bool_)
         for driver in {driver for driver, _ in wanted}:
             limit = state.volumes.csi_nodes.limit(driver)

@@ -1,16 +1,17 @@
-"""PodTopologySpread: pods that belong together lie evenly over the values of a node label: zones, racks, hosts.
+"""PodTopologySpread: spreads pods evenly over topology domains: the values of a node label such as zone or host.
 
-The pod's own constraints hold or, where it has none, the policy's defaults (common/default_spreading.py). The nodes of
-one value of a constraint's label are a domain. Its pods are those of the pod's namespace that the selector matches and
-that are not being deleted, on nodes that have the labels of all constraints at hand and that the constraint's policies
-on node affinity and taints let in. A selector without requirements matches the pod itself, but none that is there.
+The pod's own constraints apply or, if it has none, the policy's defaults (common/default_spreading.py). The nodes with
+one value of a constraint's label are a domain. A constraint counts the pods of the pod's namespace that its selector
+matches and that are not terminating, on nodes that have the labels of all constraints of the same kind and that
+nodeAffinityPolicy and nodeTaintsPolicy include. A selector without requirements matches the pod itself, but no
+existing pod.
 
-filter, by DoNotSchedule: refused where the node's domain would have more than maxSkew pods above the domain with the
-fewest; that one counts as empty where there are fewer domains than minDomains. A node without the label is beyond help.
+filter, by DoNotSchedule: rejects a node if its domain would have more than maxSkew pods above the domain with the
+fewest, which counts as empty if there are fewer domains than minDomains. A node without the label is unresolvable.
 score, by ScheduleAnyway: the sum of  pods * log(domains + 2) + maxSkew - 1  over the constraints, rounded, where the
-feasible nodes make the domains; by hostname, what counts is the pods on the node. Fewer is better: the node becomes
-100 * (highest + lowest - own) / highest. A node without one of the labels gets 0; by the System defaults, it only
-adds nothing for that label.
+domains are those of the feasible nodes; for hostname, the pods on the node are counted. Fewer is better: the score is
+100 * (highest + lowest - own) / highest. A node without one of the labels gets 0; with the System defaults, a missing
+label only adds nothing.
 
 Arguments: defaultingType (System or List), defaultConstraints (for List).
 """
@@ -92,7 +93,10 @@ class PodTopologySpread(Plugin):
         return self.filter_basis(query, state), self.score_basis(query, state)
 
     def filter_basis(self, query: Query, state: State) -> Hashable:
-        """The verdicts themselves, where the domains are few; else the counts as they stand."""
+        """Returns the verdicts by domain if there are few domains, else the versions of the counts.
+
+        A pod that is added changes the counts every time, but the verdicts rarely.
+        """
         wishes = self._wishes(query, state, HARD)
         if not wishes:
             return NOTHING_ELSE
@@ -107,7 +111,7 @@ class PodTopologySpread(Plugin):
         return PROCEED if self._wishes(query, state, HARD) else SKIP
 
     def watched(self, query: Query, state: State) -> BoolColumn:
-        """All pods that the selectors match: tentatively, those too are moved that do not count."""
+        """Nodes with pods that the selectors match, also pods that do not count: they matter when moved tentatively."""
         namespaces = frozenset((query.pod.namespace,))
         wishes = self._wishes(query, state, HARD)
         counters = [state.table.counts.of((PodMatch(selector, namespaces),)) for _, selector, _ in wishes]
@@ -137,7 +141,7 @@ class PodTopologySpread(Plugin):
         return not pod.spread_constraints and getattr(new or old, "namespace", "") == pod.namespace
 
     def hint_marks(self, query: Query, state: State) -> Marks:
-        """Nodes with all the labels, pods of the namespace that a constraint counts, and what the defaults go by."""
+        """Marks of nodes with all the labels, of pods that a constraint counts, and of owners that defaults read."""
         pod, labels = query.pod, self.node_marks(query, state)
         if labels is None:
             return Marks()
@@ -150,7 +154,7 @@ class PodTopologySpread(Plugin):
         return Marks(self.wakes_on, frozenset(marks))
 
     def admits(self, query: Query, state: State, node: Node) -> bool:
-        """A node without the label of a constraint is beyond help."""
+        """A node without the label of a hard constraint is never feasible."""
         return all(constraint.topology_key in node.labels for constraint, _ in self._asked(query.pod, state, HARD))
 
     def node_marks(self, query: Query, state: State) -> frozenset[Mark] | None:
@@ -183,20 +187,20 @@ class PodTopologySpread(Plugin):
         return scores
 
     def axes(self, query: Query, state: State) -> Sequence[Axis] | None:
-        """The domain by each label or, by hostname, the pods on the node; where every node has all the labels."""
+        """The domain of each label; for hostname, the count of pods on the node. None if a node lacks a label."""
         wishes = self._wishes(query, state, SOFT)
         return self._layout(wishes, query, state, SOFT).axes if wishes else None
 
     def normalized_groups(self, query: Query, state: State, groups: EquivalenceGroups) -> list[int]:
-        shares: list[Sequence[float]] = []  # by axis, what a node has of it in each place there
-        layout: _Layout = query.plan[self._layouts[SOFT]]  # whose axes these are
+        shares: list[Sequence[float]] = []  # by axis and place: the share of the score
+        layout: _Layout = query.plan[self._layouts[SOFT]]  # the layout that `axes` returned
         for axis, (counts, ground, by_host, more) in enumerate(layout.asked):
             if by_host:
                 shares.append(_by_host(groups.shape[axis], groups.nodes, more))
             else:
                 each = log(groups.places_inhabited(axis) + 2)
                 shares.append([pods * each + more for pods in pods_per_domain(counts, ground).tolist()])
-        if len(shares) == 2:  # by host and by zone, as nearly always: in one go
+        if len(shares) == 2:  # by host and by zone, the common case
             first, second = shares
             scores = [int(first[one] + second[other] + 0.5) for one, other in groups.inhabited.values()]
         else:
@@ -226,7 +230,7 @@ class PodTopologySpread(Plugin):
         return normal
 
     def _by_domain(self, query: Query, state: State) -> list[tuple[Domains, NDArray[np.int8]]]:
-        """What each hard constraint says of each domain; the last is for nodes without the label."""
+        """Returns the codes of each hard constraint by domain; the last entry is for nodes without the label."""
         found: list[tuple[Domains, NDArray[np.int8]]] | None = query.memo.get(self._verdicts)
         if found is None:
             layout = self._layout(self._wishes(query, state, HARD), query, state, HARD)
@@ -237,7 +241,7 @@ class PodTopologySpread(Plugin):
         return found
 
     def _wishes(self, query: Query, state: State, action: str) -> tuple[Wish, ...]:
-        """Kept for as long as no service or owner changes and the counters are moved."""
+        """Cached while no service or owner changes, and no counter was dropped."""
         key = self._plans[action]
         wishes: tuple[Wish, ...] | None = query.memo.get(key)
         if wishes is None:
@@ -249,7 +253,7 @@ class PodTopologySpread(Plugin):
         return wishes
 
     def _layout(self, wishes: tuple[Wish, ...], query: Query, state: State, action: str) -> "_Layout":
-        """Kept for as long as the wishes are, and nodes stay as they are."""
+        """Cached while the wishes are the same, and the nodes' labels and taints are."""
         key, table = self._layouts[action], state.table
         layout: _Layout | None = query.plan.get(key)
         if layout is None or layout.wishes is not wishes or layout.since != (table.static_version, table.capacity):
@@ -266,7 +270,7 @@ class PodTopologySpread(Plugin):
             yield last
 
     def _asked(self, pod: Pod, state: State, action: str) -> Iterator[tuple[SpreadConstraint, LabelSelector | None]]:
-        """The constraints that hold for the pod, and whom each counts."""
+        """Yields the constraints that apply to the pod, and the selector of the pods that each counts."""
         if pod.spread_constraints:
             for own in pod.spread_constraints:
                 if own.when_unsatisfiable == action:
@@ -278,7 +282,7 @@ class PodTopologySpread(Plugin):
 
 
 class _Layout:
-    """How the nodes lie for some wishes: which count and, where needed, their domains."""
+    """The nodes and domains for the constraints of one kind: which nodes are included, and their domains."""
 
     def __init__(self, wishes: tuple[Wish, ...], nodes: Nodes, pod: Pod, table: NodeTable) -> None:
         self.wishes, self.nodes = wishes, nodes
@@ -292,7 +296,7 @@ class _Layout:
 
     @cached_property
     def asked(self) -> list[tuple[RowCounts, Ground, bool, int]]:
-        """Of each wish: the pods that count, where, whether by hostname, and what its skew adds to a score."""
+        """For each wish: the counts, the included nodes, whether it is by hostname, what maxSkew adds to a score."""
         return [
             (counts, ground, constraint.topology_key == HOSTNAME, constraint.max_skew - 1)
             for (constraint, _, counts), ground in zip(self.wishes, self.grounds, strict=True)
@@ -305,7 +309,7 @@ class _Layout:
 
     @cached_property
     def axes(self) -> list[Axis] | None:
-        """None where a node lacks a label."""
+        """The axes for scores by groups; None if a node lacks a label."""
         labels = [(wish, self._table.domains(wish.constraint.topology_key)) for wish in self.wishes]
         if any(domains.nodes < len(self._table) for _, domains in labels):
             return None
@@ -314,9 +318,9 @@ class _Layout:
 
 
 def _counts_otherwise(selector: LabelSelector | None, pod: Pod, old: object, new: object) -> bool:
-    """Whether another pod, which was not there before or is not there after, counts before and not after, or so.
+    """Whether a changed pod counts before the change and not after, or the other way round; None: it was not there.
 
-    One that is being deleted does not count on its node; but preemption, which moves pods tentatively, may push it out.
+    A terminating pod does not count on its node. But preemption moves pods tentatively, and may evict it.
     """
 
     def selected(other: object) -> bool:
@@ -334,7 +338,7 @@ def _counts_otherwise(selector: LabelSelector | None, pod: Pod, old: object, new
 
 
 def _lie_otherwise(constraints: Sequence[SpreadConstraint], pod: Pod, *records: object) -> bool:
-    """Whether a node has the labels of all constraints, before or after, and does not count for them the same."""
+    """Whether a node has the labels of all constraints, before or after, and counts differently for them now."""
     keys = {constraint.topology_key for constraint in constraints}
     nodes = [record for record in records if isinstance(record, Node)]
     if not any(keys <= node.labels.keys() for node in nodes):
@@ -369,9 +373,9 @@ def _verdicts(wish: Wish, ground: Ground, itself: bool, pod: Pod, table: NodeTab
 def _verdicts_with(
     nominated: NominatedRows, wish: Wish, ground: Ground, itself: bool, pod: Pod, table: NodeTable
 ) -> NDArray[np.int8]:
-    """int8[nominated.rows]: what a hard constraint says of each row with its own nominated pods in its domain.
+    """Returns int8[nominated.rows]: the codes of a hard constraint, with each row's own nominated pods in its domain.
 
-    All of them that the selector matches count, as kube-scheduler counts on when pods are moved tentatively.
+    All of them that the selector matches count, as in kube-scheduler when pods are moved tentatively.
     """
     constraint, selector, counts = wish
     pods = with_tried(pods_per_domain(counts, ground), ground, selector, pod, table)
@@ -385,7 +389,7 @@ def _verdicts_with(
 
 
 def _dropped(wishes: tuple[Wish, ...]) -> bool:
-    for wish in wishes:  # noqa: SIM110 - asked several times for every repeat; a generator takes three times as long
+    for wish in wishes:  # noqa: SIM110 - runs several times for every pod; a generator takes three times as long
         if wish.counts.dropped:
             return True
     return False
@@ -397,12 +401,12 @@ def _as_they_stand(wishes: tuple[Wish, ...]) -> Hashable:
 
 @lru_cache(maxsize=64)
 def _by_host(places: int, nodes: int, more: int) -> Sequence[float]:
-    """What a constraint by hostname adds to the score of a node among so many, by the pods on it."""
+    """Returns what a constraint by hostname adds to the score of a node, by the number of pods on it."""
     each = log(nodes + 2)
     return tuple(pods * each + more for pods in range(places))
 
 
 def _shares(constraint: SpreadConstraint, pods: Int64Column, domains: int) -> NDArray[np.floating[Any]]:
-    """What a constraint adds to the score, by the pods that count."""
+    """Returns what a constraint adds to the score, by the number of pods that count."""
     shares = pods * log(domains + 2)
     return shares + (constraint.max_skew - 1) if constraint.max_skew > 1 else shares

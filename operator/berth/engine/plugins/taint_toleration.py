@@ -1,10 +1,10 @@
-"""TaintToleration: taints keep pods away unless they tolerate them, and PreferNoSchedule ones make a node less liked.
+"""TaintToleration: the pod must tolerate a node's taints; PreferNoSchedule taints lower its score.
 
-filter: refused by the first NoSchedule or NoExecute taint that no toleration matches.
+filter: rejects a node for its first NoSchedule or NoExecute taint that no toleration matches.
 score: the number of PreferNoSchedule taints that are not tolerated; fewer is better (highest count 0, none 100).
 Only tolerations of effect PreferNoSchedule, or of every effect, count there.
 
-Judged once a distinct set of taints (taints.py), then taken by row.
+Each distinct set of taints (state/taints.py) is evaluated once; the result is then looked up by row.
 """
 
 from collections.abc import Hashable
@@ -59,5 +59,5 @@ class TaintToleration(Plugin):
 
 
 def refused_sets(table: NodeTable, pod: Pod) -> BoolColumn:
-    """bool[taint sets]: those with a NoSchedule or NoExecute taint that the pod does not tolerate."""
+    """Returns bool[taint sets]: those with a NoSchedule or NoExecute taint that the pod does not tolerate."""
     return table.untolerated(pod.tolerations, REFUSING) > 0

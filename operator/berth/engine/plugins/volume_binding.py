@@ -1,10 +1,10 @@
-"""VolumeBinding: a pod goes where its volumes can be reached, or be found, or be made.
+"""VolumeBinding: a pod fits on a node if its bound volumes can be used there, and its unbound claims can get volumes.
 
-pre-filter: every claim of the pod must be there and in order; one whose class binds immediately must be bound by now.
-filter: the node must match the node affinity of each bound claim's volume. For claims that wait for their first
-consumer, smallest first, the smallest free volume that fits and can be reached from the node is taken, each once; where
-there is none the class must be able to make one there: by its provisioner, its allowed topologies and the space that
-its driver says is left.
+pre-filter: every claim of the pod must exist and be valid; a claim whose class binds immediately must be bound.
+filter: the node must match the node affinity of each bound claim's volume. Unbound claims with WaitForFirstConsumer,
+the smallest first, each get the smallest available volume that satisfies them and can be used on the node. If there is
+none, the class must be able to provision one there: by its provisioner, its allowedTopologies, and the
+CSIStorageCapacity of its driver.
 score: nothing, as the feature gate StorageCapacityScoring is off by default.
 
 Arguments: bindTimeoutSeconds (600; how long a pod waits for its volumes to be bound); shape belongs to the gate.
@@ -41,16 +41,16 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 _NODE, _NO_MATCH, _NO_SPACE, _NO_VOLUME = 1, 2, 4, 8  # bits of a cause
 _REASONS = {_NODE: REASON_NODE, _NO_MATCH: REASON_NO_MATCH, _NO_SPACE: REASON_NO_SPACE, _NO_VOLUME: REASON_NO_VOLUME}
-_FIRST_FAILURE = 16  # causes from here on are numbers of failures
+_FIRST_FAILURE = 16  # causes from here on are indexes of failures
 _OF_NODES = (Event.NODE_ADDED, Event.NODE_LABELS, Event.CSI_NODE)
 _STORAGE = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity")
 
 
 @dataclass(slots=True)
 class _Findings:
-    """What is wrong on each row: `causes` int64[rows], 0 where nothing is.
+    """The problems on each row: `causes` int64[rows], 0 if there are none.
 
-    `selected` are unbound claims that have been given a node to be made for, `match` is what the others would get.
+    `selected` are unbound claims that have a selected node; `match` is what the other unbound claims would get.
     """
 
     causes: Int64Column
@@ -130,7 +130,7 @@ class VolumeBinding(Plugin):
         unbound = [claim for claim in _claims(pod, state) if not is_bound(claim)]
         classes = {claim.storage_class or "" for claim in unbound}
         match changed:
-            case Node() | CSINode():  # what an unbound claim would get there takes as long as an attempt
+            case Node() | CSINode():  # to find what an unbound claim would get there costs as much as an attempt
                 return bool(unbound) or fits_there(self, query, state, change)
             case Volume():
                 of_class = any(isinstance(v, Volume) and v.storage_class in classes for v in (old, changed))
@@ -144,7 +144,7 @@ class VolumeBinding(Plugin):
                 return has_claim(pod, changed) or has_class(pod, state, changed)
 
     def hint_marks(self, query: Query, state: State) -> Marks:
-        """What is wrong with the pod's claims themselves, no node changes: their own events tell when it is over."""
+        """No node can fix a problem of the pod's claims themselves: only events of the claims have marks then."""
         screened = self.pre_filter(query, state).code is not Code.FITS
         events = frozenset({Event.CLAIM, *(_OF_NODES if screened else ())})
         return Marks(events, frozenset((CLAIM, v.claim, "") for v in query.pod.volumes if v.claim))
@@ -153,7 +153,7 @@ class VolumeBinding(Plugin):
         return False
 
     def plan(self, pod: Pod, state: State, node: str) -> VolumePlan | None:
-        """How the pod's unbound claims get their volumes on a node that it fits; None where all are bound."""
+        """Returns how the pod's unbound claims get volumes on a node that it fits on; None if all are bound."""
         findings, row = self._findings(Query(pod, state.table), state), state.table.row(node)
         if findings.match is None or row is None:
             return None
@@ -177,7 +177,7 @@ def is_bound(claim: Claim) -> bool:
 
 
 def is_reached(volume: Volume, node: Node, state: State) -> bool:
-    """Whether the volume, which may be an in-tree one that has been taken over there, can be used on the node."""
+    """Whether the volume, which may be an in-tree one that is migrated to CSI there, can be used on the node."""
     affinity = volume.node_affinity
     csi_node = state.objects["CSINode"].get(node.name)
     if volume.source in MIGRATED and csi_node and MIGRATED[volume.source].plugin in csi_node.migrated_plugins:
@@ -208,7 +208,7 @@ def _broken(pod: Pod, volume: PodVolume, claim: Claim | None) -> str | None:
 
 
 def _is_delayed(claim: Claim, state: State) -> bool:
-    """Whether the claim waits for its first consumer; one that already names a volume is the volume controller's."""
+    """Whether the claim has WaitForFirstConsumer; one that already names a volume is bound by the volume controller."""
     storage_class = state.storage_class(claim.storage_class) if claim.storage_class else None
     return storage_class is not None and storage_class.binding_mode == "WaitForFirstConsumer" and not claim.volume_name
 
@@ -217,7 +217,7 @@ def _is_delayed(claim: Claim, state: State) -> bool:
 
 
 def _check_bound(claims: Sequence[Claim], state: State, findings: _Findings) -> None:
-    """Each row hears of the first claim that keeps the pod from it."""
+    """Notes on each row the first claim whose volume cannot be used there."""
     undecided = np.ones(state.table.capacity, dtype=np.bool_)
     for claim in claims:
         volume = state.volume(claim.volume_name)
@@ -235,7 +235,7 @@ def _check_bound(claims: Sequence[Claim], state: State, findings: _Findings) -> 
 
 
 def _affinities(volume: Volume, state: State) -> Iterator[tuple[BoolColumn, Any]]:
-    """(rows, affinity): the volume's own, and the translated one on nodes where its plugin has been taken over."""
+    """Yields (rows, affinity): the volume's own, and the translated one on nodes where its plugin is migrated."""
     everywhere = np.ones(state.table.capacity, dtype=np.bool_)
     if volume.source not in MIGRATED:
         yield everywhere, volume.node_affinity
@@ -252,7 +252,7 @@ def _affinities(volume: Volume, state: State) -> Iterator[tuple[BoolColumn, Any]
 
 
 def _check_unbound(claims: Sequence[Claim], state: State, findings: _Findings) -> None:
-    """Each row hears of the first claim that cannot get a volume there: those with a node first, then the smallest."""
+    """Notes on each row the first claim that cannot get a volume: those with a selected node first, then by size."""
     findings.selected = [claim for claim in claims if SELECTED_NODE in claim.annotations]
     findings.match = match_claims([claim for claim in claims if SELECTED_NODE not in claim.annotations], state)
     causes = np.zeros(state.table.capacity, dtype=np.int64)
@@ -277,7 +277,7 @@ def _elsewhere(claim: Claim, state: State) -> BoolColumn:
 
 
 def _obstacles(claim: Claim, state: State) -> Int64Column:
-    """int64[rows]: what keeps the claim's class from making a volume for it there."""
+    """Returns int64[rows]: the causes for which the claim's class cannot provision a volume there."""
     table = state.table
     storage_class = state.storage_class(claim.storage_class or "")
     if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):

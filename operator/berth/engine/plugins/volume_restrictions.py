@@ -1,9 +1,9 @@
-"""VolumeRestrictions: one pod uses a disk that cannot be shared, one pod in the cluster a ReadWriteOncePod claim.
+"""VolumeRestrictions: a disk that cannot be shared has one pod per node, a ReadWriteOncePod claim one per cluster.
 
-pre-filter: the claims that the pod names must be there.
-filter: no pod on the node may use one of the pod's disks in a way that excludes it. A GCE disk, iSCSI target or RBD
-image may be shared by pods that all only read it, an EBS disk by none; RBD images are the same when they share a
-monitor. A claim with the access mode ReadWriteOncePod that a placed pod uses keeps the pod from every node.
+pre-filter: the claims that the pod names must exist.
+filter: no pod on the node may use one of the pod's disks in a conflicting way. A GCE disk, iSCSI target or RBD image
+may be shared by pods that all mount it read-only, an EBS disk by none; RBD images are the same if they share a
+monitor. If a placed pod uses a claim with the access mode ReadWriteOncePod, the pod is rejected on every node.
 """
 
 from collections import Counter
@@ -63,7 +63,7 @@ class VolumeRestrictions(Plugin):
         pod, old, new = query.pod, change.old, change.new
         if isinstance(old, Pod):
             return bool(_shared(pod) & _shared(old))
-        if isinstance(old, Node):  # the pods on a node that is gone use no claim
+        if isinstance(old, Node):  # pods on a removed node do not use their claims any more
             return bool(_named_claims(pod))
         if isinstance(new, Node):
             return fits_there(self, query, state, change)
@@ -77,8 +77,8 @@ class VolumeRestrictions(Plugin):
     def _claim_in_use(self, query: Query, state: State) -> bool:
         """Whether placed pods use one of the pod's ReadWriteOncePod claims.
 
-        Pods that are moved on trial count as in kube-scheduler: a claim is in use once, whoever uses it, and each
-        volume of a pod that goes takes one use away, by the name of its claim alone.
+        Pods that are moved tentatively count as in kube-scheduler: a claim is in use once, however many pods use it,
+        and each volume of a removed pod subtracts one use, by the name of its claim alone.
         """
         names = _exclusive_claims(query.pod, state)
         if not names:
@@ -95,13 +95,13 @@ class VolumeRestrictions(Plugin):
 
 
 def _shared(pod: Pod) -> set[str]:
-    """What the pod may have to share: kinds of disks, and claims by their names alone, as pods on trial count."""
+    """Returns what the pod may have to share: kinds of disks, and claims by name (as tentatively moved pods count)."""
     disks = (f"disk {volume.source}" for volume in pod.volumes if volume.source in EXCLUSIVE)
     return {*disks, *_named_claims(pod)}
 
 
 def _named_claims(pod: Pod) -> list[str]:
-    """The claims that the pod names, once for each volume; those of ephemeral volumes are its own."""
+    """Returns the claims that the pod names, once for each volume; without those of ephemeral volumes."""
     return [str(volume.claim) for volume in pod.volumes if volume.source == "persistentVolumeClaim"]
 
 

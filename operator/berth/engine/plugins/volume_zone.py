@@ -1,8 +1,8 @@
-"""VolumeZone: a pod goes to the zone and region that the labels of its volumes name.
+"""VolumeZone: a node must be in the zone and region in the labels of the pod's volumes.
 
-pre-filter: every claim that the pod names must be there, with its volume, or wait for its first consumer.
-filter: where a node names a zone or region at all, it must name one of those in the labels of each volume. A label of
-the time before topology.kubernetes.io is compared with its successor where the node has only that.
+pre-filter: every claim that the pod names must exist and be bound to a volume, or have WaitForFirstConsumer.
+filter: if a node has zone or region labels at all, it must match the labels of each volume. A deprecated
+failure-domain.beta.kubernetes.io label is compared with the topology.kubernetes.io one if the node has only that.
 """
 
 from collections.abc import Hashable, Iterator
@@ -98,12 +98,12 @@ def _places_of(volume: Volume) -> Iterator[Place]:
     for key in _LABELS:
         if key in volume.labels:
             values = frozenset(part.strip() for part in volume.labels[key].split(ZONE_DELIMITER))
-            if "" not in values:  # kube-scheduler passes over a label that it cannot read
+            if "" not in values:  # kube-scheduler ignores a label that it cannot parse
                 yield key, values
 
 
 def _is_at(table: NodeTable, key: str, values: frozenset[str]) -> BoolColumn:
-    """bool[all rows]: the nodes whose label has one of the values; its successor's where the node has only that."""
+    """Returns bool[all rows]: the nodes whose label has one of the values; the newer label's, if it lacks this one."""
     ids, vocabulary = table.label(key)
     wanted = np.zeros(len(vocabulary.ids) + 1, dtype=np.bool_)
     wanted[[vocabulary.ids[value] for value in values if value in vocabulary.ids]] = True

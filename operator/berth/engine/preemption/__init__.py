@@ -1,5 +1,5 @@
-"""Which pods of lower priority would have to go so that a pod fits, and on which node. It decides and evicts nobody.
+"""Preemption (DefaultPreemption): which victims to evict so that a pod fits, and on which node. It evicts nothing.
 
-preemption    the choice of a node, and what is said if there is none
+preemption    the choice of a node, and the message if there is none
 victims       the search for victims, on all nodes at once where only resources matter
 """

@@ -1,15 +1,14 @@
-"""Preemption: a node that would take the pod if pods of lower priority went, and which of them have to go.
+"""DefaultPreemption: chooses a node on which the pod would fit without some pods of lower priority, its victims.
 
-    eligible?  ->  nodes that removing pods may help  ->  victims on them  ->  the cheapest  ->  nomination
+    eligible?  ->  nodes that preemption may help  ->  victims on them  ->  lowest cost  ->  nomination
 
-The nodes are looked at in the order of their names from a random one on, until enough would do: a share of them, and
-at least so many (`minCandidateNodesPercentage`, `minCandidateNodesAbsolute`); it goes on as long as every one found
-violates a disruption budget. Among those found the choice falls on the lowest cost (see Candidate), at random among
+Nodes are searched in the order of their names, starting at a random one, until there are enough candidates. How many
+that is follows from `minCandidateNodesPercentage` and `minCandidateNodesAbsolute`. The search goes on as long as every
+candidate violates a disruption budget. The candidate with the lowest cost wins (see Candidate), a random one among
 equals.
 
-Nothing is evicted here and nothing changes: a decision about victims is a function of (state, pod, random stream), as
-one about nodes is. What it finds or does not find is said in kube-scheduler's words, ready to be appended to the
-diagnosis with a space in between.
+Nothing is evicted here, and the state does not change: the result is a function of (state, pod, random stream). The
+messages are those of kube-scheduler; the caller appends them to the diagnosis after a space.
 """
 
 from collections import Counter
@@ -38,15 +37,15 @@ _SMALLEST_PORTION = 64
 
 @dataclass(frozen=True, slots=True)
 class NoNomination:
-    """Why nothing is preempted. `withdraws`: a nomination that the pod has is void, for no node can be made free."""
+    """Why nothing is preempted. `withdraws`: no node can be made free, so a nomination of the pod has to be cleared."""
 
     message: str
     withdraws: bool = False
     error: bool = False
 
 
-class _Harvest:
-    """What a search has found so far. It is enough with as many as are wanted, one of which violates no budget."""
+class _CandidateQuota:
+    """The candidates found so far. Enough are `wanted` candidates, of which at least one violates no budget."""
 
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted
@@ -58,7 +57,7 @@ class _Harvest:
         return max(self._wanted - self._sound - self._violating, 0)
 
     def take(self, part: Candidates) -> bool:
-        """Whether it is enough now; no more of those that violate a budget count than are wanted."""
+        """Adds candidates; returns whether there are enough. At most `wanted` count that violate a budget."""
         violating = int(np.count_nonzero(part.costs[0]))
         self._parts.append(part)
         self._sound += len(part) - violating
@@ -66,7 +65,7 @@ class _Harvest:
         return self._sound > 0 and not self.missing
 
     def candidates(self) -> Candidates:
-        """Those that count, up to the one with which it was enough; first those that violate no budget."""
+        """Returns the candidates up to the one that completed the search, those that violate no budget first."""
         found = Candidates.joined(self._parts)
         violates = found.costs[0] > 0
         sound, violating = np.cumsum(~violates), np.minimum(np.cumsum(violates), self._wanted)
@@ -89,14 +88,14 @@ class Preemption:
     def preempt(
         self, pipeline: Pipeline, query: Query, survey: Survey, state: State, random: Random
     ) -> Nomination | NoNomination:
-        """For a pod whose survey has no feasible node."""
+        """Returns the node to nominate and its victims, for a pod whose survey has no feasible node; or why none."""
         found = self.find(pipeline, query, survey, state, random)
         return found if isinstance(found, NoNomination) else choose(found, random)
 
     def find(
         self, pipeline: Pipeline, query: Query, survey: Survey, state: State, random: Random
     ) -> Sequence[Candidate] | NoNomination:
-        """The nodes that victims would make room on, as many as are looked for; at least one."""
+        """Returns at least one candidate node, and at most as many as the search wants; or why there is none."""
         refusal = ineligible(query.pod, survey, state)
         if refusal is not None:
             return NoNomination(f"preemption: {refusal}")
@@ -112,7 +111,7 @@ class Preemption:
         return found or _hopeless(state, len(potential), victims.reasons())
 
     def candidates(self, pipeline: Pipeline, query: Query, survey: Survey, state: State) -> Sequence[Candidate]:
-        """Every node that victims would make room on, however many there are; none where the pod is not eligible."""
+        """Returns all candidate nodes, without a limit; none if the pod is not eligible."""
         if ineligible(query.pod, survey, state) is not None:
             return []
         potential = _potential(survey, state)
@@ -129,7 +128,7 @@ class Preemption:
 
 
 def ineligible(pod: Pod, survey: Survey, state: State) -> str | None:
-    """Why the pod may not preempt: it must never, or pods that it pushed out are still leaving."""
+    """Returns why the pod may not preempt: its policy is Never, or its earlier victims are still terminating."""
     if pod.preemption_policy == "Never":
         return NEVER
     if not pod.nominated_node_name or _code_of(pod.nominated_node_name, survey, state) is Code.UNRESOLVABLE:
@@ -140,13 +139,13 @@ def ineligible(pod: Pod, survey: Survey, state: State) -> str | None:
 
 
 def choose(candidates: Sequence[Candidate], random: Random) -> Nomination:
-    """One of the cheapest."""
+    """Returns one of the candidates with the lowest cost, at random."""
     best = cheapest(candidates)
     return best[random.randrange(len(best)) if len(best) > 1 else 0]
 
 
 def cheapest(candidates: Sequence[Candidate]) -> list[Nomination]:
-    """Those among which the choice is free, in the order of their names."""
+    """Returns the candidates with the lowest cost, sorted by node name."""
     best = candidates.cheapest() if isinstance(candidates, Candidates) else _cheapest(candidates)
     return sorted((candidate.nominate() for candidate in best), key=lambda nomination: nomination.node)
 
@@ -157,19 +156,22 @@ def _cheapest(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _found(search: VictimSearch, potential: NDArray[np.intp], wanted: int) -> Candidates:
-    """Looks at the nodes in this order until enough are found, a portion at a time."""
-    harvest, begin = _Harvest(wanted), 0
+    """Searches the nodes in this order until there are enough candidates, a portion at a time.
+
+    A portion is a bit larger than the number of missing candidates, because some of its nodes will not do.
+    """
+    quota, begin = _CandidateQuota(wanted), 0
     while begin < len(potential):
-        end = begin + harvest.missing + harvest.missing // 8 + _SMALLEST_PORTION
-        for part in search.among(potential[begin:end], harvest.missing):
-            if harvest.take(part):
-                return harvest.candidates()
+        end = begin + quota.missing + quota.missing // 8 + _SMALLEST_PORTION
+        for part in search.among(potential[begin:end], quota.missing):
+            if quota.take(part):
+                return quota.candidates()
         begin = end
-    return harvest.candidates()
+    return quota.candidates()
 
 
 def _potential(survey: Survey, state: State) -> NDArray[np.intp]:
-    """The positions in the survey of the nodes that removing pods may help, in the order of the nodes' names."""
+    """Returns the survey positions of the nodes that preemption may help (code Unschedulable), sorted by node name."""
     if survey.stopped_by is not None:
         return np.zeros(0, dtype=np.intp)
     asked = _by_name(survey, state.table)
@@ -178,7 +180,7 @@ def _potential(survey: Survey, state: State) -> NDArray[np.intp]:
 
 
 def _by_name(survey: Survey, table: NodeTable) -> NDArray[np.intp]:
-    """The positions in the survey in the order of the nodes' names."""
+    """Returns the survey positions sorted by node name."""
     if survey.rows is table.rows:
         return table.name_order[0]
     position = np.full(table.capacity, -1, dtype=np.intp)
@@ -188,7 +190,7 @@ def _by_name(survey: Survey, table: NodeTable) -> NDArray[np.intp]:
 
 
 def first_codes(survey: Survey) -> NDArray[np.int8]:
-    """int8[rows asked]: the code with which the first plugin to refuse the node did so."""
+    """Returns int8[rows asked]: the code of the first plugin that rejected each node."""
     codes = np.zeros(len(survey.fits), dtype=np.int8)
     for opinion in survey.opinions:
         if opinion.verdicts is not None and not opinion.verdicts.all_fit:
@@ -197,7 +199,7 @@ def first_codes(survey: Survey) -> NDArray[np.int8]:
 
 
 def _code_of(node_name: str, survey: Survey, state: State) -> Code:
-    """How the node was refused; one that was not looked at is beyond help."""
+    """Returns the code with which the node was rejected; unresolvable if it was not evaluated."""
     if survey.stopped_by is not None:
         return survey.stopped_by.pre_filter.code
     found = np.flatnonzero(row_numbers(survey.rows) == state.table.row(node_name))
@@ -205,7 +207,7 @@ def _code_of(node_name: str, survey: Survey, state: State) -> Code:
 
 
 def _hopeless(state: State, searched: int, reasons: Counter[str]) -> NoNomination:
-    """In the words of a diagnosis; nodes that were not searched were beyond help."""
+    """Returns the message of a diagnosis. Nodes that were not searched count as not helped by preemption."""
     nodes = len(state.table)
     if searched < nodes:
         reasons[NOT_HELPFUL] += nodes - searched

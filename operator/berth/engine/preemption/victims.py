@@ -1,20 +1,26 @@
-"""The search for victims: on which nodes the pod would fit if pods of lower priority went, and which of them must go.
+"""The search for victims: the nodes on which the pod would fit without pods of lower priority, and which pods must go.
 
-On a node all pods of lower priority go first. Where the pod fits then, they come back one by one, those that a
-disruption budget protects first, each group by importance (priority, then the time that they have run); who comes back
-and leaves no room for the pod is a victim.
+The algorithm on one node is kube-scheduler's (SelectVictimsOnNode). Remove all pods of lower priority. If the pod does
+not fit even then, the node is no candidate. Otherwise add the pods back one by one: first those that a disruption
+budget protects, then the others, each by importance (priority, then start time). A pod that leaves no room for the
+preemptor when it is added back is a victim.
 
-The pods of a node change what NodeResourcesFit says, and what other filters say that read pods. On most nodes none of
-the latter minds them: it watches other nodes' pods (`Plugin.watched`), or is content with this node as it is and hangs
-on nothing else. These nodes are searched all at once, on columns of their own, which are lent to the table while
-NodeResourcesFit is asked. Of the others, columns rule out those whose resources would not do even so, and the rest is
-tried one by one, by moving the pods in the table and asking the pipeline. Either way the table is as it was afterwards.
+To do that for thousands of nodes, nodes are split by which filters their pods can affect:
 
-What is found stays in columns, too (Candidates): there are many, and records are made of the cheapest only.
+    resources only   The pods of the node affect NodeResourcesFit and no other filter. Other filters that read pods
+                     either watch other nodes only (`Plugin.watched`), or accept this node already and are node_local.
+                     Most nodes are like this. They are searched all at once, on arrays: each step adds one pod back
+                     on every node. NodeResourcesFit runs on these arrays, which replace the table's for that time.
+    other            The pods of the node may affect another filter. Arrays first rule out the nodes whose resources
+                     do not suffice even without all lower pods. The others are tried one by one: pods are removed
+                     from the table and added back, and the pipeline's filters run.
 
-Nominated pods of equal or higher priority count as present, and as absent. For resources the former is enough: a pod
-that fits beside them fits without them. What a filter says that minds none of the node's pods is known for both from
-the survey.
+Either way the table is restored afterwards. Results stay in arrays (Candidates), because there are many and a record
+is needed only for the cheapest.
+
+Nominated pods of equal or higher priority must be considered both as present and as absent. For resources, present is
+enough: a pod that fits beside them also fits without them. For filters that the node's pods do not affect, the survey
+already has both verdicts.
 """
 
 from bisect import bisect_right
@@ -40,8 +46,8 @@ from berth.engine.verdict import BoolColumn, Code, Int64Column, Verdicts, row_co
 from berth.model import Pod
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
-_LOWEST_PRIORITY = -(2**31)  # taken off each priority, so that one victim more always adds to the sum
-_NEVER = 2**38  # in seconds: later than a time can be that a pod has started at
+_LOWEST_PRIORITY = -(2**31)  # subtracted from each priority, so that a sum grows with each victim (as kube-scheduler)
+_NEVER = 2**38  # in seconds: later than any start time of a pod
 
 Cost = tuple[int, int, int, int, int]
 Numbers = NDArray[np.intp]
@@ -50,9 +56,9 @@ _NO_COSTS = np.zeros((5, 0), dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """A node that takes the pod once `victims` are gone; they are ordered by importance, the highest first.
+    """A node on which the pod fits once `victims` are gone; they are sorted by importance, the highest first.
 
-    `violations` is the number of victims that a disruption budget protects.
+    `violations` is the number of victims whose eviction violates a disruption budget.
     """
 
     node: str
@@ -64,9 +70,9 @@ class Nomination:
 class Candidate:
     """A node that could be nominated.
 
-    `cost` is what the choice among several looks at, the lowest first: violations of disruption budgets, the victims'
-    highest priority, the sum of their priorities, their number, and when the longest running one of the highest
-    priority began (negated: the later the better).
+    `cost` decides between candidates, the lowest wins: violations of disruption budgets, the victims' highest
+    priority, the sum of their priorities, their number, and the earliest start time among those of the highest
+    priority (negated: a later start is cheaper).
     """
 
     cost: Cost
@@ -78,10 +84,10 @@ class Candidate:
 
 
 class Candidates(Sequence[Candidate]):
-    """Candidates side by side, in the order in which their nodes were looked at.
+    """Many candidates as one array, in the order in which their nodes were searched.
 
-    `costs` (int64[5, candidates]) are as in Candidate, `nominate` makes the nomination of one, by its index. A record
-    is made of one when somebody looks at it.
+    `costs` (int64[5, candidates]) are as in Candidate; `nominate` makes the nomination of one, by its index. A
+    Candidate object is made only on access.
     """
 
     def __init__(self, costs: NDArray[np.int64], nominate: Callable[[int], Nomination]) -> None:
@@ -113,11 +119,11 @@ class Candidates(Sequence[Candidate]):
         return Candidate(tuple(self.costs[:, number].tolist()), partial(self.nominate, number))
 
     def of(self, chosen: Numbers) -> "Candidates":
-        """Those with these indices, in this order."""
+        """Returns the candidates with these indices, in this order."""
         return Candidates(self.costs[:, chosen], lambda at: self.nominate(int(chosen[at])))
 
     def cheapest(self) -> list[Candidate]:
-        """Those of the lowest cost."""
+        """Returns the candidates with the lowest cost."""
         left = np.arange(len(self))
         for column in self.costs:
             costs = column[left]
@@ -127,13 +133,15 @@ class Candidates(Sequence[Candidate]):
 
 @dataclass(frozen=True, slots=True)
 class _Lower:
-    """Pods of lower priority: their slots and, for each, the index of its row among the rows searched, ascending."""
+    """Pods of lower priority: their slots in PlacedPods, and `place`: the index of each pod's row among the rows
+    searched. Pods are sorted by place.
+    """
 
     slots: Numbers
     place: Numbers
 
     def on(self, wanted: BoolColumn) -> "_Lower":
-        """Those on the wanted ones of the rows searched."""
+        """Returns the pods on those rows searched for which `wanted` is True."""
         chosen = wanted[self.place]
         return _Lower(self.slots[chosen], self.place[chosen])
 
@@ -147,7 +155,10 @@ class _Found:
 
 
 class VictimSearch:
-    """One pod that fits nowhere. `errors` are nodes on which the plugins contradict themselves."""
+    """The search for one pod that fits nowhere.
+
+    `errors` name nodes that were rejected although the pod fits without any victim: the plugins are inconsistent.
+    """
 
     def __init__(self, pipeline: Pipeline, query: Query, survey: Survey, state: State, budgets: Budgets) -> None:
         self._pipeline, self._query, self._survey, self._state = pipeline, query, survey, state
@@ -159,18 +170,20 @@ class VictimSearch:
         self._changing = [opinion for opinion in self._asked if opinion.plugin.reads_pods]
         self._fit = [opinion.plugin for opinion in self._asked if reads_resources(opinion)]
         found = state.guests.promised(query.pod)
-        self._contested: set[int] = set() if found is None else set(found.rows.tolist())
-        self._promised = None if found is None else self._spread_out(found)
-        self._minded = [self._minded_by(opinion, alone) for opinion, alone in zip(self._asked, without, strict=True)]
+        self._rows_with_nominated: set[int] = set() if found is None else set(found.rows.tolist())
+        self._nominated_usage = None if found is None else self._spread_out(found)
+        self._affected = [
+            self._affected_by(opinion, alone) for opinion, alone in zip(self._asked, without, strict=True)
+        ]
         self._refused: list[tuple[Verdicts, BoolColumn]] = []
         self._doubtful: list[int] = []
         self._reasons: Counter[str] = Counter()
         self.errors: list[str] = []
 
     def among(self, positions: Numbers, first: int) -> Iterator[Candidates]:
-        """The nodes at these positions of the survey that victims would make room on, in that order.
+        """Yields the candidates among the nodes at these positions of the survey, in that order.
 
-        Victims are looked for on the first so many that are not ruled out; on the others, if somebody asks on.
+        Searches the `first` nodes that are not ruled out; the others only if the caller keeps iterating.
         """
         rows = self._rows[positions]
         lower = self._lower_on(rows)
@@ -179,25 +192,25 @@ class VictimSearch:
         left[lower.place] = True
         self._reasons[NO_VICTIMS] += int(len(left) - np.count_nonzero(left))
         left = self._may_fit(positions, rows, free, left)
-        minded = np.zeros(len(rows), dtype=np.bool_)
-        for column in self._minded:
+        affected = np.zeros(len(rows), dtype=np.bool_)
+        for column in self._affected:
             if column is not None:
-                minded |= column[rows]
+                affected |= column[rows]
         places = np.flatnonzero(left)
         for part in filter(len, (places[:first], places[first:])):
             left = np.zeros(len(rows), dtype=np.bool_)
             left[part] = True
-            found = self._all_at_once(rows, free, lower.on(left & ~minded))
-            yield from self._in_order(rows, found, lower.on(left & minded))
+            found = self._all_at_once(rows, free, lower.on(left & ~affected))
+            yield from self._in_order(rows, found, lower.on(left & affected))
 
     def reasons(self) -> Counter[str]:
-        """Why nodes among those searched were ruled out, and how many for each reason."""
+        """Returns why searched nodes were ruled out: the number of nodes by reason."""
         for verdicts, refused in self._refused:
             for cause, times in zip(*np.unique(verdicts.causes[refused], return_counts=True), strict=True):
                 for reason in verdicts.describe(int(cause)):
                     self._reasons[reason] += int(times)
         for row in self._doubtful:
-            self._reasons.update(self._words_when_empty(row))
+            self._reasons.update(self._reasons_when_empty(row))
         self._refused.clear()
         self._doubtful.clear()
         return +self._reasons
@@ -205,17 +218,18 @@ class VictimSearch:
     # --- columns -----------------------------------------------------------------------------------------------------
 
     def _lower_on(self, rows: Numbers) -> _Lower:
-        """The pods of lower priority on the rows, by row."""
+        """Returns the pods of lower priority on the rows, sorted by row."""
         slots = self._pods.slots_on(rows, self._table.capacity)
         slots = slots[self._pods.priority[slots] < self._query.pod.priority]
-        index = np.zeros(self._table.capacity, dtype=np.min_scalar_type(len(rows)))  # small numbers are sorted faster
+        # The smallest dtype that will do: numpy sorts 8 and 16 bit integers with radix sort, which is much faster.
+        index = np.zeros(self._table.capacity, dtype=np.min_scalar_type(len(rows)))
         index[rows] = np.arange(len(rows))
         place = index[self._pods.row[slots]]
         order = np.argsort(place, kind="stable")
         return _Lower(slots[order], place[order].astype(np.intp))
 
     def _by_importance(self, lower: _Lower) -> _Lower:
-        """The same, each row's pods in the order of their importance; of equals, the one that was made first."""
+        """Returns the same pods, those of each row sorted by importance; among equals, the one created first."""
         order, alike = _sorted_within(lower.place, -self._pods.priority[lower.slots])
         slots = lower.slots[order]
         order, alike = _sorted_within(alike, np.minimum(self._pods.started[slots], _NEVER))
@@ -229,43 +243,44 @@ class VictimSearch:
         return _Lower(slots, lower.place)
 
     def _spread_out(self, promised: Promised) -> Amounts:
-        """Of all rows: what the nominated pods take that the pod has to yield to."""
+        """Returns int64[resources, all rows]: what nominated pods of equal or higher priority take."""
         amounts = np.zeros_like(self._table.used)
         amounts[:, promised.rows] = promised.amounts
         return amounts
 
-    def _minded_by(self, opinion: Opinion, without: Verdicts) -> BoolColumn | None:
-        """bool[all rows]: where pods change what the filter says, other than by the resources that they use.
+    def _affected_by(self, opinion: Opinion, without: Verdicts) -> BoolColumn | None:
+        """Returns bool[all rows]: where the node's pods may affect the filter other than by their resource usage.
 
-        `without` is what it says without nominated pods. Where it refuses a node without them and not with them, one
-        column cannot tell both, and the node is tried.
+        Such nodes are tried one by one. `without` are the verdicts without nominated pods. A node that has nominated
+        pods and is rejected without them is tried, too: the one column of verdicts cannot express both cases.
         """
         if not opinion.plugin.reads_pods or reads_resources(opinion):
             return None
-        minded = np.ones(self._table.capacity, dtype=np.bool_)
+        affected = np.ones(self._table.capacity, dtype=np.bool_)
         if opinion.plugin.node_local and opinion.verdicts is not None:
-            minded[self._rows] = opinion.verdicts.codes != Code.FITS
+            affected[self._rows] = opinion.verdicts.codes != Code.FITS
         watched = opinion.plugin.watched(self._query, self._state)
         if watched is not None:
-            minded &= watched
-        if self._contested:
+            affected &= watched
+        if self._rows_with_nominated:
             refused = self._rows[without.codes != Code.FITS]
-            minded[refused[np.isin(refused, list(self._contested))]] = True
-        return minded
+            affected[refused[np.isin(refused, list(self._rows_with_nominated))]] = True
+        return affected
 
     def _emptied(self, rows: Numbers, lower: _Lower) -> Amounts:
-        """What is free on these rows without the lower pods, and with the promised room taken."""
+        """Returns what is free on these rows without the lower pods, and with the nominated pods."""
         free = self._table.free.take(rows, axis=1)
         if len(lower.slots):
             begins = _begins(lower.place)
             free[:, lower.place[begins]] += np.add.reduceat(self._pods.usage.take(lower.slots, axis=1), begins, axis=1)
         self._empty_saturated(rows, free)
-        return free if self._promised is None else difference(free, self._promised.take(rows, axis=1))
+        return free if self._nominated_usage is None else difference(free, self._nominated_usage.take(rows, axis=1))
 
     def _empty_saturated(self, rows: Numbers, free: Amounts) -> None:
-        """Writes what is free without the lower pods where all pods together take more than 64 bits hold.
+        """Corrects `free` on rows whose pods take more of a resource than 64 bits hold.
 
-        What was cut off a sum does not come back when pods are taken off it: here the pods that stay are summed up.
+        There `used` is cut off at MOST, so subtracting the lower pods from it would be wrong. The usage of the pods
+        that stay is summed up instead.
         """
         saturated = self._table.saturated_rows
         if not len(saturated):
@@ -281,8 +296,11 @@ class VictimSearch:
         free[:, places] = self._table.allocatable.take(rows[places], axis=1) - stay.take(rows[places], axis=1)
 
     @contextmanager
-    def _lent(self, rows: Numbers, free: Amounts) -> Iterator[None]:
-        """For a filter that reads resources, the first rows of the table are these, and so much is free on them."""
+    def _replaced_columns(self, rows: Numbers, free: Amounts) -> Iterator[None]:
+        """Replaces the table's columns for the block: its first rows become these rows, with so much free.
+
+        So NodeResourcesFit can run on hypothetical amounts without a second implementation.
+        """
         table = self._table
         kept = table.free, table.allocatable
         try:
@@ -292,37 +310,39 @@ class VictimSearch:
             table.free, table.allocatable = kept
 
     def _may_fit(self, positions: Numbers, rows: Numbers, free: Amounts, asked: BoolColumn) -> BoolColumn:
-        """Where resources, and all that pods do not change, leave room once all pods of lower priority are gone.
+        """Returns bool[rows]: where the pod may fit once all pods of lower priority are gone.
 
-        Why they do not is doubtful where a filter that minds the pods might have refused the node before.
+        It considers resources, and the filters that the node's pods do not affect. The reason for a rejection is
+        doubtful if a filter earlier in the pipeline is affected by the pods: it might reject the node first. Such
+        rows get their reasons later, from the pipeline (`_doubtful`).
         """
         left, unsure = asked.copy(), np.zeros(len(rows), dtype=np.bool_)
-        for opinion, minded in zip(self._asked, self._minded, strict=True):
+        for opinion, affected in zip(self._asked, self._affected, strict=True):
             seen = self._seen(opinion, positions, rows, free)
             if seen is not None:
                 refused = left & ~seen.fits
-                if minded is not None:
-                    refused &= ~minded[rows]
+                if affected is not None:
+                    refused &= ~affected[rows]
                 left &= ~refused
                 self._refused.append((seen, refused & ~unsure))
                 self._doubtful += rows[refused & unsure].tolist()
-            if minded is not None:
-                unsure |= minded[rows]
+            if affected is not None:
+                unsure |= affected[rows]
         return left
 
     def _seen(self, opinion: Opinion, positions: Numbers, rows: Numbers, free: Amounts) -> Verdicts | None:
-        """What the filter says with so much free, and all else as it was; None: that the pod fits everywhere."""
+        """Returns the filter's verdicts with so much free, and all else unchanged; None: the pod fits everywhere."""
         verdicts = opinion.verdicts
         assert verdicts is not None
         if reads_resources(opinion):
-            with self._lent(rows, free):
+            with self._replaced_columns(rows, free):
                 return opinion.plugin.filter(self._query, self._state, slice(0, len(rows)))
         if verdicts.all_fit:
             return None
         return Verdicts(verdicts.codes[positions], lambda: verdicts.causes[positions], verdicts.describe)
 
     def _all_at_once(self, rows: Numbers, free: Amounts, lower: _Lower) -> _Found:
-        """Where only resources count: one step a pod, all rows side by side."""
+        """Finds the victims on rows where only resources matter: one step adds one pod back on every row."""
         protected = np.zeros(len(lower.slots), dtype=np.bool_)
         if not len(lower.slots):
             return self._found(rows, lower, protected)
@@ -331,30 +351,30 @@ class VictimSearch:
             records = [self._pods.record(slot) for slot in lower.slots.tolist()]
             protected = self._budgets.protected(records, lower.place)
         victim = np.zeros(len(lower.slots), dtype=np.bool_)
-        turns = _turns(lower.place, protected)
-        places = lower.place[turns[0]]
+        turns = _steps(lower.place, protected)
+        places = lower.place[turns[0]]  # rows with the most pods first: each step works on a prefix of them
         free = free.take(places, axis=1)
-        with self._lent(rows[places], free):
+        with self._replaced_columns(rows[places], free):
             for turn in turns:
                 there = slice(0, len(turn))
                 usage = self._pods.usage.take(lower.slots[turn], axis=1)
                 before = free[:, there].copy()
                 free[:, there] = difference(before, usage)
                 short = self._short(there)
-                if short.any():
+                if short.any():  # the preemptor does not fit any more: the pod is a victim and stays away
                     np.copyto(free[:, there], before, where=short)
                     victim[turn[short]] = True
         return self._found(rows, _Lower(lower.slots[victim], lower.place[victim]), protected[victim])
 
     def _short(self, rows: slice) -> BoolColumn:
-        """bool[rows]: where resources do not do."""
+        """Returns bool[rows]: where NodeResourcesFit rejects the pod."""
         short = np.zeros(row_count(rows), dtype=np.bool_)
         for plugin in self._fit:
             short |= ~plugin.filter(self._query, self._state, rows).fits
         return short
 
     def _found(self, rows: Numbers, victims: _Lower, protected: BoolColumn) -> _Found:
-        """The rows that the victims are on, as candidates."""
+        """Returns the rows that the victims are on, as candidates."""
         begins = _begins(victims.place)
         ends = np.append(begins[1:], len(victims.slots))
         places = victims.place[begins]
@@ -379,7 +399,7 @@ class VictimSearch:
     # --- one node at a time ------------------------------------------------------------------------------------------
 
     def _in_order(self, rows: Numbers, found: _Found, lower: _Lower) -> Iterator[Candidates]:
-        """Those found already, and those that are found by trying the rows that the lower pods are on."""
+        """Yields the candidates found already, and those found by trying the rows of the lower pods, in row order."""
         begin = 0
         for place, slots in self._untried(lower):
             end = int(np.searchsorted(found.places, place))
@@ -391,14 +411,14 @@ class VictimSearch:
         yield found.candidates[begin:]
 
     def _untried(self, lower: _Lower) -> Iterator[tuple[int, Numbers]]:
-        """The places of the lower pods, and their slots by importance."""
+        """Yields each place with lower pods, and their slots sorted by importance."""
         if len(lower.slots):
             lower = self._by_importance(lower)
             begins = _begins(lower.place)
             yield from zip(lower.place[begins].tolist(), np.split(lower.slots, begins[1:]), strict=True)
 
     def _on(self, row: int, pods: Sequence[Pod]) -> Candidates | None:
-        """Moves the pods, which are in the order of their importance, in the table and asks the pipeline."""
+        """Finds the victims on one row, with the pipeline's filters; `pods` are sorted by importance."""
         protected = self._budgets.protected(pods, np.zeros(len(pods), dtype=np.intp)).tolist()
         returning = [pod for _, pod in sorted(zip(protected, pods, strict=True), key=lambda pair: not pair[0])]
         name = self._table.name(row)
@@ -416,14 +436,14 @@ class VictimSearch:
         return Candidates(np.array([cost_of(victims, violations)], dtype=np.int64).T, lambda index: nomination)
 
     def _tried(self, row: int, name: str, pods: Sequence[Pod], returning: Sequence[Pod]) -> list[Pod] | None:
-        """Who of the returning pods must stay away; None where the pod does not fit without all of them."""
+        """Returns the victims; None if the pod does not fit even without all of `pods`."""
         away: dict[str, Pod] = {}
         try:
             for pod in pods:
                 self._table.remove_pod(pod.uid)
                 away[pod.uid] = pod
             if not self._fits(row):
-                self._reasons.update(self._words(row, self._changing))
+                self._reasons.update(self._reasons_now(row, self._changing))
                 return None
             for pod in returning:
                 self._table.add_pod(pod, name)
@@ -438,50 +458,49 @@ class VictimSearch:
             self._query.memo.clear()
 
     def _fits(self, row: int) -> bool:
-        """As the table is now, for a node that all filters let the pod onto that do not read pods."""
+        """Whether the pod fits on the row as the table is now. Filters that do not read pods accept it already."""
         self._query.memo.clear()
-        if row in self._contested:
+        if row in self._rows_with_nominated:
             return self._pipeline.refusal(self._query, self._state, row, self._changing) is None
         return all(opinion.plugin.fits_row(self._query, self._state, row) for opinion in self._changing)
 
-    def _words(self, row: int, opinions: Sequence[Opinion]) -> tuple[str, ...]:
-        """Why the node is refused as the table is now."""
+    def _reasons_now(self, row: int, opinions: Sequence[Opinion]) -> tuple[str, ...]:
+        """Returns the reasons why the node is rejected as the table is now."""
         self._query.memo.clear()
         refusal = self._pipeline.refusal(self._query, self._state, row, opinions)
         return refusal.verdicts.reasons(0) if refusal is not None and refusal.verdicts is not None else ()
 
-    def _words_when_empty(self, row: int) -> tuple[str, ...]:
-        """Why the node is refused once all pods of lower priority are gone."""
+    def _reasons_when_empty(self, row: int) -> tuple[str, ...]:
+        """Returns the reasons why the node is rejected without all pods of lower priority."""
         name = self._table.name(row)
         lower = [(pod, name) for pod in self._table.pods_on(name).values() if pod.priority < self._query.pod.priority]
         with moved(self._query, self._table, remove=lower):
-            return self._words(row, self._asked)
+            return self._reasons_now(row, self._asked)
 
 
 def cost_of(victims: Sequence[Pod], violations: int) -> Cost:
-    """What a candidate costs; the victims are in the order of their importance."""
+    """Returns the cost of a candidate; the victims are sorted by importance."""
     highest = victims[0].priority
     sums = sum(pod.priority - _LOWEST_PRIORITY for pod in victims)
     return violations, highest, sums, len(victims), -started(victims[0].start_time)
 
 
 def _differ(numbers: Numbers) -> BoolColumn:
-    """bool[numbers]: whether each is another one than that before it."""
+    """Returns bool[numbers]: whether each differs from the one before it."""
     differ = np.ones(len(numbers), dtype=np.bool_)
     np.not_equal(numbers[1:], numbers[:-1], out=differ[1:])
     return differ
 
 
 def _begins(place: Numbers) -> Numbers:
-    """intp[places]: the index of the first pod of each place, of pods that are ordered by their places."""
+    """Returns intp[places]: the index of the first pod of each place; pods are sorted by place."""
     return np.flatnonzero(_differ(place))
 
 
 def _sorted_within(groups: Numbers, values: Int64Column) -> tuple[Numbers, Numbers]:
-    """The order by group and then by value, and the groups in that order of those that are alike in both.
+    """Returns the order by group and then by value, and, in that order, a number for each distinct (group, value).
 
-    Groups are numbered in ascending order. As each lies together already, one sort by a number that stands for group
-    and value is much faster than a sort by one and then by the other.
+    `groups` ascend. One sort by a combined key of group and value is much faster than a sort by two keys.
     """
     lowest = values.min()
     both = groups * (values.max() - lowest + 1) + (values - lowest)
@@ -489,10 +508,11 @@ def _sorted_within(groups: Numbers, values: Int64Column) -> tuple[Numbers, Numbe
     return order, np.cumsum(_differ(both[order]))
 
 
-def _turns(place: Numbers, protected: BoolColumn) -> list[Numbers]:
-    """Who comes back when: each turn holds at most one pod of a place, the protected ones first.
+def _steps(place: Numbers, protected: BoolColumn) -> list[Numbers]:
+    """Returns which pods are added back in which step: at most one pod of a place per step, the protected ones first.
 
-    The places that have a pod in a turn are the first of those in the turn before.
+    Places are sorted by their number of pods, the most first. So the places of a step are a prefix of those of the
+    step before, and arrays can be cut instead of indexed.
     """
     order = np.argsort(2 * place + ~protected, kind="stable")
     begins = _begins(place)
@@ -504,7 +524,7 @@ def _turns(place: Numbers, protected: BoolColumn) -> list[Numbers]:
 
 
 def _ranks(pods: Sequence[Pod]) -> Numbers:
-    """intp[pods]: the place of each pod in the order in which they were made."""
+    """Returns intp[pods]: the rank of each pod by creation time."""
     ages = [(pod.created, pod.uid) for pod in pods]
     ranks = np.empty(len(pods), dtype=np.intp)
     ranks[sorted(range(len(pods)), key=ages.__getitem__)] = np.arange(len(pods))

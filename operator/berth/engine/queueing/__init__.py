@@ -1,5 +1,5 @@
-"""What unschedulable pods wait for, in a form that one event can be compared with quickly.
+"""What unschedulable pods wait for, indexed so that one event quickly finds the pods that it may help.
 
-demand    what they ask for, as columns: one row a kind of pod
-marks     labels, namespaces and claims that an event must show to help them
+demand    their resource requests, as columns: one row per kind of pod
+marks     labels, namespaces and claims that an event must have to make them schedulable
 """

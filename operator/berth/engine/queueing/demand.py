@@ -1,12 +1,15 @@
-"""What unschedulable pods ask for, as columns: a row for each kind of pod, so that one look at a node answers for all.
+"""Demand: the resource requests of unschedulable pods as columns, one row per kind of pod.
+
+One comparison with a node answers for all kinds at once.
 
 need      int64[slots, resources]   in the table's units; 0: none
-level     int64[slots]              the priority below which pods on a node count as free; the least number for pods
-                                    that preempt nobody
+level     int64[slots]              pods of lower priority than this on a node count as free, because the kind may
+                                    preempt them; the lowest int64 for pods that do not preempt
 
-A node has room for a kind if, of every resource, what is free there and what weaker pods hold is no less than the need.
-It is a screen: it may say yes where a filter says no, because no more resources have a column here than in the table
-(resources.py). It never says no where NodeResourcesFit would let the pod on the node, at once or after a preemption.
+A node has room for a kind if, for every resource, what is free plus what pods of lower priority use is at least the
+need. This is only a pre-check. It may say yes where a filter says no, because the number of resource columns is limited
+as in the table (resources.py). It never says no where NodeResourcesFit would accept the pod, at once or after
+preemption.
 """
 
 from collections import Counter
@@ -33,12 +36,12 @@ class Demand:
         self._need: NDArray[np.int64] = np.zeros((_FIRST_SLOTS, len(FIRST_RESOURCES)), dtype=np.int64)
         self._level: Int64Column = np.full(_FIRST_SLOTS, PREEMPTS_NOBODY, dtype=np.int64)
         self._column: dict[str, int] = {name: index for index, name in enumerate(FIRST_RESOURCES)}
-        self._uses: Counter[str] = Counter()  # of the columns that are not always there
-        self._names: dict[int, tuple[str, ...]] = {}  # by slot: those that it uses
+        self._uses: Counter[str] = Counter()  # how many slots use a column that is not permanent
+        self._names: dict[int, tuple[str, ...]] = {}  # by slot: the resources that it uses
         self._spare: list[int] = []
 
     def put(self, slot: int, needs: Mapping[str, int], level: int) -> None:
-        """The kind of pod in this slot asks for this."""
+        """Stores the requests of the kind of pod in this slot."""
         while slot >= len(self._level):
             self._need = np.concatenate([self._need, np.zeros_like(self._need)])
             self._level = grown(self._level, 2 * len(self._level), PREEMPTS_NOBODY)
@@ -53,7 +56,7 @@ class Demand:
         self._level[slot] = level
 
     def clear(self, slot: int) -> None:
-        """The slot is free again; a column that nobody uses any more is given back."""
+        """Frees the slot, and any column that no other slot uses."""
         self._need[slot] = 0
         self._level[slot] = PREEMPTS_NOBODY
         for name in self._names.pop(slot):
@@ -64,7 +67,7 @@ class Demand:
                     self._spare.append(self._column.pop(name))
 
     def fitting(self, state: State, node: str) -> BoolColumn:
-        """bool[slots]: the kinds for which the node has room; none where it is not known."""
+        """Returns bool[slots]: the kinds for which the node has room; none if the node is not known."""
         rooms = self._rooms(state, node)
         if rooms is None:
             return np.zeros(len(self._level), dtype=np.bool_)
@@ -75,7 +78,7 @@ class Demand:
         return fits
 
     def count(self, state: State, node: str, slot: int) -> int:
-        """How many pods of the kind the node has room for."""
+        """Returns how many pods of the kind the node has room for."""
         rooms = self._rooms(state, node)
         if rooms is None:
             return 0
@@ -93,8 +96,8 @@ class Demand:
         return column
 
     def _rooms(self, state: State, node: str) -> tuple[Int64Column, NDArray[np.int64]] | None:
-        """The priorities of the node's pods, rising, as far as they matter; and by how many of these have left it,
-        int64[pods + 1, resources], what is free then.
+        """Returns the priorities of the node's pods, ascending, below the highest level of any kind; and
+        int64[pods + 1, resources]: what is free once the first 0, 1, 2, ... of these pods are gone.
         """
         table = state.table
         row = table.row(node)
@@ -113,7 +116,9 @@ class Demand:
         return np.array([pod.priority for pod in weaker], dtype=np.int64), self._without(weaker, rest, whole)
 
     def _without(self, weaker: Sequence[Pod], rest: list[int], whole: list[int]) -> NDArray[np.int64]:
-        """In Python's own numbers, which do not overflow; no more than the node has, of which pods may use more."""
+        """Returns what is free after each pod is gone. Python integers do not overflow; the result is bounded by what
+        is allocatable, as pods may use more than that.
+        """
         rooms = [_bounded(rest, whole)]
         for pod in weaker:
             rest[_PODS] += 1

@@ -1,9 +1,9 @@
-"""Marks: what a change shows of its object, by which it finds the unschedulable pods that it may help.
+"""Marks: index keys by which a change finds the unschedulable pods that it may make schedulable.
 
-A plugin says which marks a change must show for its hint to be True (`Plugin.hint_marks`), and which marks a node must
-have for the pod (`Plugin.node_marks`). The queue keeps unschedulable pods by these marks
-(scheduler/queue/unschedulable.py): a change asks about those whose marks it shows, however many others wait. A mark is
-a kind, a name and a value:
+A plugin names the marks that a change must have for its queueing hint to be True (`Plugin.hint_marks`), and the marks
+that a node must have for the pod (`Plugin.node_marks`). The queue indexes unschedulable pods by these marks
+(scheduler/queue/unschedulable.py). So a change costs hints only for the pods with one of its marks, however many other
+pods are unschedulable. A mark is (kind, name, value):
 
     kind                  name, value                                        shown by
     NODE                  its name                                           a change on a node
@@ -12,12 +12,12 @@ a kind, a name and a value:
                                                                              pods are nominated to that node
     CAME, LEFT            label, or ANY                                      a pod that is there after, or was before
     (CAME, namespace)     the same of the pods of one namespace
-    FORBADE               label, or ANY                                      a pod that was there and kept pods with
-                                                                             such a label away by its anti-affinity
+    FORBADE               label, or ANY                                      a pod that left, and whose anti-affinity
+                                                                             selects pods with such a label
     CLAIM, DISK           the name of the claim, the kind of the disk        a pod that has it; the claim itself
     OWNER                 a namespace                                        a Service or a workload's owner there
 
-A change may show a mark without being a help. What may help must show one.
+A change may have a mark and still not help. A change that may help must have one of the marks.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -39,19 +39,19 @@ Shown = tuple[Kind, Mapping[str, str]]
 
 NODE, LABEL, MOVED, CAME, LEFT, FORBADE, CLAIM, DISK, OWNER = range(9)
 ANY: Final[Mapping[str, str]] = {"": ""}  # no label has this key
-MOST_MARKS: Final = 64  # that one plugin may have for a pod; beyond, it counts as if it had none
-_MOST_CHOICES: Final = 16  # that are compared
+MOST_MARKS: Final = 64  # per plugin and pod; with more, the pod is not indexed and every change is checked
+_MOST_CHOICES: Final = 16  # sets of marks that `rarest` compares
 
 
 class Marks(NamedTuple):
-    """A change by one of these events, and by no other that the plugin wakes on, has to show one of the marks."""
+    """A change with one of these events must have one of the marks. Other events of `wakes_on` need none."""
 
     events: frozenset[Event] = frozenset()
     marks: frozenset[Mark] = frozenset()
 
 
 def shown_by(change: Change, state: State) -> Iterator[Shown]:
-    """Everything that the change shows."""
+    """Yields all marks of the change."""
     if change.node:
         yield NODE, {change.node: ""}
         node = state.table.node(change.node)
@@ -88,12 +88,15 @@ def _shown_by_pod(kind: Kind, pod: Pod) -> Iterator[Shown]:
 
 
 def moved_labels(old: Node, new: Node) -> dict[str, str]:
-    """The labels in which two records of a node differ, by their keys."""
+    """Returns the keys of the labels in which two versions of a node differ."""
     return {key: "" for key, _ in old.labels.items() ^ new.labels.items()}
 
 
 def of_pods(kind: Kind, selector: LabelSelector | None, namespaces: Iterable[str] | None) -> Iterator[Mark]:
-    """The marks of a pod that the selector matches (None: of no pod), in one of the namespaces (None: in any)."""
+    """Yields marks of pods that the selector matches (None: no pod), in one of the namespaces (None: any).
+
+    A pod that it matches has one of these marks.
+    """
     for name, value in _labels_for(selector):
         if namespaces is None:
             yield kind, name, value
@@ -102,19 +105,22 @@ def of_pods(kind: Kind, selector: LabelSelector | None, namespaces: Iterable[str
 
 
 def of_term(kind: Kind, term: PodTerm) -> Iterator[Mark]:
-    """The marks of a pod that the term may be about."""
+    """Yields marks of the pods that the affinity term may select."""
     return of_pods(kind, term.selector, term.namespaces if term.namespace_selector is None else None)
 
 
 def of_labels(labels: Mapping[str, str]) -> Iterator[Mark]:
-    """The marks of a pod whose terms may be about a pod with these labels."""
+    """Yields marks of the pods whose anti-affinity terms may select a pod with these labels."""
     yield FORBADE, "", ""
     for name, value in labels.items():
         yield FORBADE, name, value
 
 
 def rarest(table: NodeTable, choices: Iterable[Sequence[Mark]]) -> frozenset[Mark] | None:
-    """Of several sets of LABEL marks, of which a node has to show each, the one that the fewest nodes show."""
+    """Returns one of several sets of LABEL marks: the one that the fewest nodes have.
+
+    A node must have a mark of every set, so one set is enough as an index key, and the rarest is the best.
+    """
     found = [frozenset(marks) for marks in islice(choices, _MOST_CHOICES) if len(marks) <= MOST_MARKS]
     return min(found, key=lambda marks: sum(_nodes_with(table, name, value) for _, name, value in marks), default=None)
 
@@ -125,7 +131,7 @@ def _nodes_with(table: NodeTable, key: str, value: str) -> int:
 
 
 def _labels_for(selector: LabelSelector | None) -> Iterator[tuple[str, str]]:
-    """Labels of which a pod that matches has one; ANY where it may have none of them."""
+    """Yields labels: a pod that matches has one of them. ANY if the selector names no value of a label."""
     if selector is not None:
         wanted = narrowest((selector,))
         yield from ANY.items() if wanted is None else ((wanted.key, value) for value in wanted.values)

@@ -1,14 +1,18 @@
-"""The pod affinity terms that placed pods carry: anti-affinity looks both ways, and so do preferences.
+"""CarriedTerms: the pod affinity terms of placed pods, indexed by the pods that they select.
 
-Equal terms of many pods are one `CarriedTerm` with a count a row. Terms are found by the labels of the pod that they
-may select, never by walking over them all; one that no placed pod carries any more is forgotten.
+InterPodAffinity is symmetric: the required anti-affinity and the preferences of placed pods apply to an incoming pod
+that they select. `matching` finds these terms for a pod.
 
-Pods that differ in nothing that a term mentions have one alias, and one answer: the next revision of a Deployment is
-not compared with every term again.
+Equal terms of many pods are one CarriedTerm with a count per row. Terms are indexed by the labels that they require, so
+a pod's labels find them without a walk over all terms. A term that no placed pod carries any more is dropped.
 
-A term is about places only where the node of a pod that carries it has its topology key. Where none has, the term is
-idle: it is near nothing, whatever it selects, and is not in the index. A pod may name thousands of keys that no node
-has, and costs a decision nothing by it. A label that such a node gets later makes the term count.
+Results are cached in two steps: by `pod.crowd` (namespace and labels), and by alias. The alias of a pod leaves out the
+labels that no term mentions. So the pods of a Deployment's next revision, which differ in pod-template-hash, have the
+same alias and are not compared with every term again.
+
+A term is idle if no node with a carrier has its topology key. It applies to no node then, and is not in the index. A
+pod can name thousands of keys that no node has; this way they cost a decision nothing. If such a node gets the label
+later, the term is added to the index.
 """
 
 from __future__ import annotations
@@ -36,27 +40,27 @@ class CarriedTerms:
         namespace_labels: NamespaceLabels,
         has_label: Callable[[int, str], bool] = lambda row, key: True,
     ) -> None:
-        """`has_label`: whether the node of a row is known and has a label of this key; by default no term is idle."""
+        """`has_label(row, key)`: whether the row's node is known and has the label. By default no term is idle."""
         self._extent = extent
         self._has_label = has_label
-        self.version = 0  # moves when a distinct term that is not idle comes or goes
+        self.version = 0  # moves when a distinct term that is not idle is added or removed
         self._namespace_labels = namespace_labels
         self._terms: dict[Hashable, CarriedTerm] = {}
         self._index: LabelIndex[CarriedTerm] = LabelIndex()
         self._sets = TermSets(extent)
         self._nobody = Matched(self._sets.empty, self._sets.empty)
-        self._keys: Counter[str] = Counter()  # how often the terms that are not idle mention a key, and a label
-        self._labels: Counter[tuple[str, str]] = Counter()
-        self._of_crowd: dict[Hashable, Matched] = {}  # at the version as it is
-        # By alias: what matches its pods, and at which version.
+        self._keys: Counter[str] = Counter()  # requirements of terms that are not idle: how many mention a key
+        self._labels: Counter[tuple[str, str]] = Counter()  # and how many a label
+        self._of_crowd: dict[Hashable, Matched] = {}  # valid at the current version: cleared when it moves
+        # By alias: the terms that match its pods, and the version at which they did.
         self._matched: OrderedDict[Hashable, tuple[int, Matched]] = OrderedDict()
-        self._log: list[CarriedTerm] = []  # what came or went, the last for the version as it is
+        self._log: list[CarriedTerm] = []  # the term of each version change, the latest last
 
     def matching(self, pod: Pod) -> Matched:
-        """The distinct terms that select the pod and are not idle; a namespace that is not known has no labels.
+        """Returns the distinct terms that select the pod and are not idle; an unknown namespace has no labels.
 
-        The same object as long as they are the same terms, with totals as they are now. For pods of a known alias only
-        the terms that came or went are looked at again.
+        Returns the same object while the terms are the same; its totals are refreshed. For a known alias, only the
+        terms that were added or removed since are compared with the pod.
         """
         if not self._index:
             return self._nobody
@@ -80,10 +84,10 @@ class CarriedTerms:
         return found
 
     def _alias(self, pod: Pod) -> Hashable:
-        """Equal for pods that every term treats alike: what no term mentions makes no difference to any.
+        """Returns a key that is equal for pods that every term treats alike: labels that no term mentions are left out.
 
-        It stays right when terms come and go. Terms that have not changed treat two pods of one alias alike, whatever
-        others mentioned when the alias was looked up first; those that came are compared with the pod itself.
+        A cached result stays valid for the alias when terms change. The terms that were there before treat two pods
+        with equal aliases alike; terms that were added since are compared with the pod itself.
         """
         keys, labels = self._keys, self._labels
         told = (label if label in labels else (label[0], None) for label in pod.labels.items() if label[0] in keys)
@@ -94,7 +98,7 @@ class CarriedTerms:
         return Matched(wide, self._sets.of(list(self._selecting(pod, self._index.named(pod.labels)))))
 
     def _followed(self, pod: Pod, version: int, before: Matched) -> Matched:
-        """What matches now, where that matched at the version."""
+        """Returns the terms that match now, from those that matched at `version` and the log of changes."""
         since = version - self.version
         if not since:
             return before
@@ -108,7 +112,7 @@ class CarriedTerms:
         return before if wide is before.wide and named is before.named else Matched(wide, named)
 
     def _replaced(self, before: TermSet, changed: Collection[CarriedTerm], came: Iterable[CarriedTerm]) -> TermSet:
-        """The set without the terms that changed, and with those that came."""
+        """Returns the set without the terms that changed, and with those that match now (`came`)."""
         stays = before.members.isdisjoint(changed)
         if stays and not came:
             return before
@@ -116,7 +120,7 @@ class CarriedTerms:
         return self._sets.of([*left, *came], before)
 
     def _selecting(self, pod: Pod, candidates: Iterable[CarriedTerm]) -> Iterator[CarriedTerm]:
-        """Those that select the pod; what a namespace selector says of its namespace is worked out once."""
+        """Yields the terms that select the pod. Each namespace selector is evaluated once for all its terms."""
         labels, namespace = pod.labels, pod.namespace
         of_namespace: dict[int, bool] = {}
         for carried in candidates:
@@ -138,16 +142,16 @@ class CarriedTerms:
                 yield carried
 
     def find(self, role: Role, term: PodTerm) -> CarriedTerm | None:
-        """A required term that a placed pod carries and that is not idle."""
+        """Returns the required term if a placed pod carries it and it is not idle."""
         carried = self._terms.get(Signature.of(role, 0, term))
         return carried if carried is not None and carried.near else None
 
     def namespace_changed(self) -> None:
-        """Namespaces have come, gone or other labels: whom terms select is worked out anew."""
+        """Drops cached results: namespaces were added or removed, or their labels changed."""
         self._forget()
 
     def move(self, pod: Pod, row: int, sign: int) -> None:
-        """The pod has come to the row (1) or gone from it (-1)."""
+        """Counts the terms of a pod that was added to the row (1) or removed from it (-1)."""
         for key in pod.carried:
             carried = self._terms.get(key)
             if carried is None:
@@ -163,7 +167,7 @@ class CarriedTerms:
                 del self._terms[key]
 
     def relabel(self, row: int, pods: Iterable[Pod], gained: Collection[str], lost: Collection[str]) -> None:
-        """The node of the row, which has these pods, has labels of these keys now, and none of those any more."""
+        """Updates the terms of the row's pods: its node `gained` labels of these keys, and `lost` others."""
         for key in {key: None for pod in pods for key in pod.carried}:
             carried = self._terms[key]
             if carried.term.topology_key in gained:
@@ -172,7 +176,10 @@ class CarriedTerms:
                 self._bring_near(carried, -1)
 
     def _bring_near(self, carried: CarriedTerm, rows: int) -> None:
-        """So many more rows of the term have its topology key; the first of them makes it count, the last idle."""
+        """Adds `rows` (1 or -1) to the term's rows that have its topology key.
+
+        The first such row adds the term to the index; without the last one it is idle and removed from the index.
+        """
         was_idle = not carried.near
         carried.near += rows
         if was_idle:
@@ -191,7 +198,7 @@ class CarriedTerms:
             self._log.append(carried)
             if len(self._log) > 2 * _KEPT_CHANGES:
                 self._forget_changes()
-        else:  # nobody follows, and it would hold terms that nobody carries
+        else:  # no cached result needs the log, and it would keep terms alive that no pod carries
             self._log.clear()
 
     def _mention(self, carried: CarriedTerm, sign: int) -> None:
@@ -202,7 +209,7 @@ class CarriedTerms:
                 _move(self._labels, (key, value), sign)
 
     def _forget_changes(self) -> None:
-        """The older half, and what could not be followed without them: it may hold terms that are long gone."""
+        """Drops the older half of the log, and cached results that need it: they may keep removed terms alive."""
         del self._log[:_KEPT_CHANGES]
         oldest = self.version - len(self._log)
         for alias in [alias for alias, (version, _) in self._matched.items() if version < oldest]:

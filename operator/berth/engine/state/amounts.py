@@ -1,9 +1,9 @@
-"""Arithmetic on amounts of resources that stops at 64 bits instead of wrapping around.
+"""Saturating arithmetic on amounts of resources: results stop at 64 bits instead of overflowing.
 
-A quantity is at most MOST (2**63 - 1): more is read as that (model/quantity.py). But a pod may ask for MOST of
-anything, and a user who sets `spec.nodeName` binds it to any node, so sums and differences go beyond. Those are MOST
-or -MOST here. That decides nothing wrongly: no node has more than MOST, so where pods take MOST nothing is free for a
-pod, which asks for 1 at least.
+A quantity is at most MOST (2**63 - 1); a larger one is parsed as MOST (model/quantity.py). But a pod may request MOST
+of anything, and a user who sets `spec.nodeName` binds it to any node, so sums and differences can be larger. They
+become MOST or -MOST here. No decision is wrong because of that: no node has more than MOST, so where pods use MOST,
+nothing is free for another pod, which requests at least 1.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ Amounts = NDArray[np.int64]
 """int64[..., rows], each from -MOST to MOST"""
 
 MOST = 2**63 - 1
-_LIMB = 32  # bits: so many sums of numbers below 2**32 fit into 64 bits that no cluster has more pods
+_LIMB = 32  # bits; 2**31 numbers below 2**32 can be summed in 64 bits, which is more than any cluster has pods
 _LOW = (1 << _LIMB) - 1
 
 
@@ -32,7 +32,7 @@ def total(amounts: Amounts, more: Amounts) -> Amounts:
 
 
 def sums(amounts: Amounts, begins: NDArray[np.intp]) -> Amounts:
-    """int64[..., parts]: the sums of the parts that begin there, at most MOST each; no amount is negative."""
+    """Returns int64[..., parts]: the sums of the parts that begin there, at most MOST each; no amount is negative."""
     if int(amounts.max(initial=0)) <= MOST // max(amounts.shape[-1], 1):
         return np.asarray(np.add.reduceat(amounts, begins, axis=-1))
     low = np.add.reduceat(amounts & _LOW, begins, axis=-1)

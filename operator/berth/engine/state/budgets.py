@@ -1,9 +1,9 @@
-"""Disruption budgets: which of the pods that would have to go are protected.
+"""Budgets: which of the possible victims a PodDisruptionBudget protects.
 
-A pod counts against every PodDisruptionBudget of its namespace whose selector matches it, unless the budget lists it as
-disrupted already. Pods are counted in the order of their importance; one is protected where a budget allows no more.
-What a budget allows is its status, less the pods that are being pushed out and that its status does not show yet
-(`State.disrupting`); those count no second time.
+A pod counts against every PodDisruptionBudget of its namespace whose selector matches it, unless the budget's status
+lists it as disrupted already. Pods are counted in order of importance. A pod is protected if a budget allows no more
+disruptions. A budget allows what its status says, less the evicted pods that its status does not show yet
+(`State.disrupting`); such a pod is not counted a second time.
 A budget whose selector is missing or empty matches no pod, and a pod without labels matches no budget.
 """
 
@@ -44,9 +44,9 @@ class Budgets:
         return self._state is state and self._revision == state.revision(KIND)
 
     def forget_gone(self) -> None:
-        """Drop what was looked up for pods that are gone, once it is more than what is known of those that are there.
+        """Drops cached matches of removed pods, once they outnumber those of existing pods.
 
-        So what is kept is bounded by what lives, and a pod costs the same however many there are.
+        So the cache is bounded by the number of placed pods, and the cost per pod is constant on average.
         """
         table = self._state.table
         if len(self._known) > 2 * len(table.pods):
@@ -54,9 +54,9 @@ class Budgets:
             self._known = {uid: known for uid, known in self._known.items() if uid in there}
 
     def protected(self, pods: Sequence[Pod], place: NDArray[np.intp]) -> BoolColumn:
-        """bool[pods]: which of them no budget lets go, where all of the same place (intp[pods]) go together.
+        """Returns bool[pods]: the pods whose eviction violates a budget, if all pods of their place are evicted.
 
-        Pods of one place are in the order of their importance.
+        `place` is intp[pods], one number per node. The pods of one place are sorted by importance.
         """
         found = np.zeros(len(pods), dtype=np.bool_)
         counting = list(map(self._counting_yet if self._state.disrupting else self._counting, pods))
@@ -72,7 +72,7 @@ class Budgets:
         return found
 
     def of(self, pod: Pod) -> list[str]:
-        """The keys of the budgets that the pod counts against."""
+        """Returns the keys of the budgets that the pod counts against."""
         return [self._keys[number] for number in self._counting(pod)]
 
     def _allowed_now(self) -> NDArray[np.int64]:
@@ -83,7 +83,7 @@ class Budgets:
         return self._allowed - np.array(taken, dtype=np.int64)
 
     def _counting(self, pod: Pod) -> tuple[int, ...]:
-        """The numbers of the budgets that the pod counts against; looked up once for each version of its labels."""
+        """Returns the indexes of the budgets that the pod counts against; cached until its labels change."""
         if not self._budgets:
             return ()
         known = self._known.get(pod.uid)
@@ -93,7 +93,7 @@ class Budgets:
         return known[1]
 
     def _counting_yet(self, pod: Pod) -> tuple[int, ...]:
-        """The same without those from which the pod is taken off already, because it is being pushed out."""
+        """The same without the budgets that already count the pod as being evicted."""
         disrupting = self._state.disrupting
         return tuple(number for number in self._counting(pod) if pod.uid not in disrupting.get(self._keys[number], ()))
 

@@ -1,6 +1,6 @@
-"""Columns that grow with the node table: lazily filled ones, and numbers for values that come and go.
+"""Building blocks of the node table: columns that grow, columns that are filled on first use, ids for values.
 
-None of these knows what a node is; the table tells them which row changed and what it holds now.
+The node table tells them which row changed, and what the row holds now.
 """
 
 from collections import OrderedDict
@@ -20,17 +20,17 @@ KEPT_COLUMNS = 512
 
 
 def grown(array: Int64Column, rows: int, fill: int = 0) -> Int64Column:
-    """The same column(s) with room for `rows` rows; the new ones hold `fill`."""
+    """Returns a copy of the column(s) with `rows` rows; the new rows hold `fill`."""
     wider = np.full((*array.shape[:-1], rows), fill, dtype=np.int64)
     wider[..., : array.shape[-1]] = array
     return wider
 
 
 class Stacked:
-    """Columns side by side, [columns, rows], that come and go in batches; `shown` is a view of those in use.
+    """A 2-dimensional array [columns, rows] to which columns are added and removed; `shown` is a view of those in use.
 
-    There is room for more than are in use, so that many batches cost as much as one; what was never written takes no
-    memory.
+    The array is larger than what is in use, so that adding columns takes constant time on average. Pages that were
+    never written take no memory.
     """
 
     _LEAST_ROOM: Final = 8
@@ -47,7 +47,7 @@ class Stacked:
         self.shown = self._store[:count]
 
     def drop(self, holes: Sequence[int], movers: Sequence[int], left: int) -> None:
-        """The columns `movers` go where the `holes` are; then those from `left` on are given back."""
+        """Moves the columns `movers` to the indexes `holes`, and frees those from `left` on."""
         if holes:
             self.shown[list(holes)] = self.shown[list(movers)]
         if left < len(self._store) // 4 and len(self._store) > self._LEAST_ROOM:
@@ -57,14 +57,14 @@ class Stacked:
         self.shown = self._store[:left]
 
     def take(self, rows: NDArray[np.intp], length: int) -> None:
-        """Keeps these rows alone, in this order, with room for `length`."""
+        """Keeps only these rows, in this order, in an array of `length` rows."""
         kept = self.shown[:, rows]
         self._store = np.zeros((len(self._store), length), dtype=self._store.dtype)
         self.shown = self._store[: len(kept)]
         self.shown[:, : len(rows)] = kept
 
     def widen(self, rows: int) -> None:
-        """Makes room for so many rows."""
+        """Makes room for this number of rows."""
         before = self.shown
         self._store = np.zeros((len(self._store), rows), dtype=before.dtype)
         self.shown = self._store[: len(before)]
@@ -76,10 +76,10 @@ class Stacked:
 
 
 class LazyColumns(Generic[K]):
-    """One int64 column for each key that somebody asked for: what `read` finds in a row's node, MISSING without one.
+    """One int64 column for each key that was used: `read(node, key)` for each row, MISSING if the row has no node.
 
-    A key costs nothing until it is asked for; from then on it follows the nodes, until so many other keys have been
-    asked for since that it is forgotten.
+    A key costs nothing until its first use. From then on its column is updated with the nodes, until the key is evicted
+    as the least recently used one.
     """
 
     def __init__(self, read: Callable[[Node, K], int], on_forget: Callable[[K], object] = lambda key: None) -> None:
@@ -117,7 +117,7 @@ class LazyColumns(Generic[K]):
 
 
 class Vocabulary:
-    """Label values as small numbers, one vocabulary a key, with what they are as integers (for Gt and Lt)."""
+    """Ids for the values of one label, and the values as integers, for the operators Gt and Lt."""
 
     def __init__(self) -> None:
         self.ids: dict[str, int] = {}
@@ -134,17 +134,20 @@ class Vocabulary:
         return known
 
     def compared(self, bound: int, greater: bool) -> BoolColumn:
-        """bool[values + 1]: which values are integers above (or below) `bound`; the last entry is a missing label's."""
+        """Returns bool[values + 1]: which values are integers above (or below) `bound`.
+
+        The last entry is for a missing label, whose id is -1.
+        """
         integers = np.array([*self._integers, 0], dtype=np.int64)
         known = np.array([*self._is_integer, False])
         return known & ((integers > bound) if greater else (integers < bound))
 
 
 class Interner(Generic[K]):
-    """Values in use as small numbers; a number is given out again when nobody uses its value any more."""
+    """Reference-counted ids for values; the id of a value that is no longer used is reused."""
 
     def __init__(self, idle: K) -> None:
-        """`idle` is the value of number 0, which is never given back, and of numbers that nobody uses."""
+        """`idle` is the value of id 0, which is never released, and of unused ids."""
         self._idle = idle
         self._ids: dict[K, int] = {idle: 0}
         self._uses = [0]

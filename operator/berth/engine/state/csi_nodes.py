@@ -1,7 +1,7 @@
-"""CSINodeColumns: what the CSINodes say of drivers and migrated plugins, one column for each that is asked for.
+"""CSINodeColumns: volume limits and migrated plugins from the CSINodes, one column for each driver or plugin.
 
-A CSINode belongs to the row of the node of its name. Columns are filled when first asked for, follow the CSINodes one
-by one, and are filled anew when nodes come or go.
+A CSINode belongs to the row of the node with its name. A column is filled on first use, updated with every CSINode
+that changes, and filled again when nodes are added or removed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CSINodeColumns:
         self._stale: set[str] = set()  # CSINodes that changed since
 
     def limit(self, driver: str) -> Int64Column:
-        """int64[rows]: how many volumes of the driver the node can hold, NO_LIMIT where nothing is said."""
+        """Returns int64[rows]: the limit of volumes of the driver on each node; NO_LIMIT if there is none."""
         return self._column(("limit", driver), lambda node: _limit(node, driver))
 
     def known(self) -> BoolColumn:
@@ -45,7 +45,7 @@ class CSINodeColumns:
         return self._column("limited", lambda node: int(any(d.count is not None for d in node.drivers))) > 0
 
     def migrated(self, plugin: str) -> BoolColumn:
-        """bool[rows]: the nodes where the plugin's successor has taken over."""
+        """bool[rows]: the nodes where the in-tree plugin is migrated to CSI."""
         return self._column(("migrated", plugin), lambda node: int(plugin in node.migrated_plugins)) > 0
 
     def changed(self, name: str) -> None:
@@ -62,7 +62,7 @@ class CSINodeColumns:
         return self._columns[key][1]
 
     def _follow(self) -> None:
-        """Rows move only when nodes come or go, and then the table makes a new list of them."""
+        """Applies changes. Rows move only when nodes are added or removed; then `rows_by_name` is a new array."""
         table = self._state.table
         if self._rows is not table.rows_by_name or any(len(c) != table.capacity for _, c in self._columns.values()):
             self._columns.clear()

@@ -1,6 +1,6 @@
-"""Domains: the nodes of a cluster by the value of one of their labels, and what follows from it.
+"""Domains: the topology domains of a label, that is the nodes by their value of it, and derived properties.
 
-Worked out when first asked for, and again when nodes have changed.
+They are computed on first use, and again when nodes have changed.
 """
 
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from berth.engine.state.columns import Vocabulary
 from berth.engine.verdict import BoolColumn, Int64Column
 
 KEPT_KEYS: Final = 64
-FEW_DOMAINS: Final = 64  # so many that what is said of each can be compared rather than said again
+FEW_DOMAINS: Final = 64  # up to so many domains, plugins compare values per domain instead of recomputing nodes
 
 
 @dataclass(frozen=True)
 class Domains:
-    """`ids` int64[all rows]: the domain of each node, -1 without the label or a known node; there are `size` ids."""
+    """`ids` int64[all rows]: the domain of each node, -1 without the label or without a known node."""
 
     ids: Int64Column
     vocabulary: Vocabulary
@@ -40,7 +40,7 @@ class Domains:
 
     @cached_property
     def present(self) -> BoolColumn:
-        """bool[size]: the domains that have a node; ids are not given out again at once."""
+        """bool[size]: the domains that have a node; ids of removed values are not reused at once."""
         return self.present_in(self.ids[self.labelled])
 
     @cached_property
@@ -50,7 +50,7 @@ class Domains:
 
     @cached_property
     def alone(self) -> BoolColumn:
-        """bool[size + 1]: the domains of a single node; the last is of nodes without the label, each for itself."""
+        """bool[size + 1]: the domains with a single node; the last entry (id -1) is for nodes without the label."""
         return np.append(np.bincount(self.ids[self.labelled], minlength=self.size) <= 1, True)
 
     @cached_property
@@ -71,7 +71,7 @@ class DomainIndex:
         self._domains: dict[str, Domains] = {}
 
     def of(self, key: str, version: tuple[int, int]) -> Domains:
-        """The domains of a label; those of another `version` of the nodes and of the columns' length are forgotten."""
+        """Returns the domains of a label; all are dropped when `version` (nodes, length of columns) moves."""
         if version != self._version or len(self._domains) > KEPT_KEYS:
             self._domains.clear()
             self._version = version

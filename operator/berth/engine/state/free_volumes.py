@@ -1,15 +1,15 @@
-"""FreeVolumes: the volumes of one storage class that claims may still get, as columns, and who can reach them.
+"""FreeVolumes: the available PersistentVolumes of one storage class as columns, and the nodes that can reach them.
 
-One slot a volume, slots are reused; each column is int64[slots], 0 where the slot is empty:
+There is one slot per volume, and slots are reused. Each column is int64[slots], 0 if the slot is empty:
 
     capacity   bytes
-    order      a checksum of the name: decides between volumes of one size, whichever came first
-    kind       number of the distinct (volume mode, attributes class, access modes)
-    label      number of the label that the volume is tied to one value of, as local disks and zonal ones are, or 0
-    place      number of that label and value, or of the whole node affinity where it asks for anything else
+    order      a checksum of the name: decides between volumes of equal size, independent of the order of arrival
+    kind       id of the distinct (volume mode, attributes class, access modes)
+    label      id of the node label of which the node affinity requires one value, as for local and zonal volumes; or 0
+    place      id of that label and value; or of the whole node affinity, if it requires anything else
 
-A claim is compared with each kind once, and with a volume only where it selects volumes by labels. Volumes that are
-tied to a value of a label are dealt out by that label's column of the node table, others once for each affinity.
+A claim is compared with each kind once, and with single volumes only if it has a selector. Volumes whose affinity is
+one value of a label are assigned to nodes by that label's column of the node table, others once per distinct affinity.
 """
 
 from collections.abc import Iterator
@@ -89,7 +89,7 @@ class FreeVolumes:
     # --- asking ------------------------------------------------------------------------------------------------------
 
     def fitting(self, claim: Claim) -> NDArray[np.intp]:
-        """intp[k]: the slots of the volumes that fit the claim, the smallest first."""
+        """Returns intp[k]: the slots of the volumes that satisfy the claim, the smallest volume first."""
         suits = np.array([kind is not None and _suits(claim, kind) for kind in self._kinds.values])
         columns = self._columns
         slots = np.flatnonzero(suits[columns[_KIND]] & (columns[_CAPACITY] >= claim.requested_bytes))
@@ -99,7 +99,7 @@ class FreeVolumes:
         return slots[np.lexsort((columns[_ORDER, slots], columns[_CAPACITY, slots]))]
 
     def dealt(self, table: NodeTable, slots: NDArray[np.intp], count: int) -> Int64Column:
-        """int64[count, rows]: the first of the slots that each row can reach; -1 where there are fewer."""
+        """Returns int64[count, rows]: the first slots that each row can reach; -1 if there are fewer than `count`."""
         none = len(slots)
         found = np.full((count, table.capacity), none, dtype=np.int64)  # positions in `slots`, which keep its order
         labels, places = self._columns[_LABEL, slots], self._columns[_PLACE, slots]
@@ -123,7 +123,7 @@ class FreeVolumes:
         return offer
 
     def _ids_of(self, key: str, places: Int64Column, vocabulary: Vocabulary) -> Int64Column:
-        """int64[places]: the ids of the values of the label in the node table; -1 where no node has it."""
+        """Returns int64[places]: the ids of the label values in the node table; -1 if no node has the value."""
         last, length = self._looked_up.get(key, (None, 0))
         if last is not vocabulary:
             self._value_ids[:] = _NOT_LOOKED_UP
@@ -143,15 +143,15 @@ class FreeVolumes:
 
 
 def suits(claim: Claim, volume: Volume) -> bool:
-    """Whether a volume that is kept for the claim is one that it can use."""
+    """Whether a volume that is reserved for the claim satisfies it."""
     same = (volume.volume_mode, volume.attributes_class) == (claim.volume_mode, claim.attributes_class)
     return same and volume.capacity_bytes >= claim.requested_bytes
 
 
 def reach(table: NodeTable, affinity: NodeSelector | None) -> BoolColumn:
-    """bool[all rows]: the nodes from which a volume of this affinity can be reached.
+    """Returns bool[all rows]: the nodes that a volume with this node affinity can be used on.
 
-    It is matched against labels alone: kube-scheduler passes over a volume's matchFields.
+    Only labels are matched: kube-scheduler ignores the matchFields of a volume.
     """
     if affinity is None:
         return np.ones(table.capacity, dtype=np.bool_)
@@ -175,7 +175,7 @@ def _suits(claim: Claim, kind: Kind) -> bool:
 
 
 def _place(affinity: NodeSelector | None) -> Place | None:
-    """The label and its one value, where that is all the affinity asks for."""
+    """Returns the label and its value if the affinity requires nothing else, or the whole affinity."""
     if affinity is not None and len(affinity.terms) == 1 and len(affinity.terms[0].expressions) == 1:
         requirement = affinity.terms[0].expressions[0]
         if requirement.operator == "In" and len(requirement.values) == 1:
@@ -184,7 +184,7 @@ def _place(affinity: NodeSelector | None) -> Place | None:
 
 
 def _deal(values: Int64Column, positions: NDArray[np.intp], known: int, count: int, none: int) -> Int64Column:
-    """int64[count, values + 1]: the first positions for each value; the last column is a missing label's."""
+    """Returns int64[count, values + 1]: the first positions for each value; the last column is for a missing label."""
     order = np.argsort(values, kind="stable")  # positions rise within a value
     values, positions = values[order], positions[order]
     turn = np.arange(len(values)) - np.searchsorted(values, values)
@@ -195,7 +195,7 @@ def _deal(values: Int64Column, positions: NDArray[np.intp], known: int, count: i
 
 
 def _merged(one: Int64Column, other: Int64Column) -> Int64Column:
-    """The first positions of both, row by row."""
+    """Returns the first positions of both, row by row."""
     if len(one) == 1:
         return np.minimum(one, other)
     return np.sort(np.concatenate([one, other]), axis=0)[: len(one)]

@@ -1,4 +1,4 @@
-"""Which rows hold which host ports: sparse, as a port is held on few nodes."""
+"""PortIndex: the rows on which each host port is in use; sparse, as a port is used on few nodes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,14 +9,14 @@ EVERY_ADDRESS = "0.0.0.0"
 
 
 def clash(one: HostPort, other: HostPort) -> bool:
-    """Whether no node can hold both: same protocol and number, and one address or every."""
+    """Whether the ports conflict on a node: equal protocol and number, and equal addresses or one is 0.0.0.0."""
     if (one.protocol, one.port) != (other.protocol, other.port):
         return False
     return one.ip == other.ip or EVERY_ADDRESS in (one.ip, other.ip)
 
 
 def any_clash(some: Iterable[HostPort], others: Iterable[HostPort]) -> bool:
-    """Whether one of these clashes with one of those, in one look at each."""
+    """Whether one of these ports conflicts with one of those, in linear time."""
     held: dict[tuple[str, int], set[str]] = {}
     for port in some:
         held.setdefault((port.protocol, port.port), set()).add(port.ip)
@@ -28,10 +28,10 @@ def any_clash(some: Iterable[HostPort], others: Iterable[HostPort]) -> bool:
 
 
 class PortIndex:
-    """Row counts by (protocol, port) and address; what nobody holds any more is forgotten.
+    """Counts by row, for each (protocol, port) and address; unused ports are dropped.
 
-    A pod that wants a port on all addresses looks at one count of all of them, not at each: a pod may name any
-    number.
+    A pod that wants a port on all addresses reads one count for all of them, because the number of addresses is not
+    bounded.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class PortIndex:
             del self._held[port.protocol, port.port], self._anywhere[port.protocol, port.port]
 
     def clashing(self, wanted: HostPort) -> Iterator[Counter[int]]:
-        """The rows of the ports that this one clashes with: same protocol and number, and one address or every."""
+        """Yields counts by row of the ports that conflict with this one (see `clash`)."""
         number = wanted.protocol, wanted.port
         if number not in self._held:
             return

@@ -1,4 +1,4 @@
-"""Which rows have which container images, and how large: sparse, as most images are on few nodes."""
+"""ImageIndex: the rows that have a container image, and its size there; sparse, as most images are on few nodes."""
 
 from collections.abc import Mapping
 
@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 
 class ImageIndex:
-    """Rows by an image's name and its size there in bytes, nearly always the same; what no node has is forgotten."""
+    """Rows by image name and by size in bytes, which is nearly always the same; unused images are dropped."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[int, dict[int, None]]] = {}
 
     def replace(self, row: int, before: Mapping[str, int], after: Mapping[str, int]) -> None:
-        """The images of a row were these and are those."""
+        """Replaces the images of a row."""
         for name, size in before.items():
             if after.get(name) != size:
                 self._discard(name, size, row)
@@ -22,7 +22,7 @@ class ImageIndex:
                 self._rows.setdefault(name, {}).setdefault(size, {})[row] = None
 
     def holders(self, name: str) -> list[tuple[int, NDArray[np.intp]]]:
-        """The sizes of the image, and the rows that have it in that size, in no order."""
+        """Returns the sizes of the image, and the rows that have it in that size, in no particular order."""
         return [(size, np.fromiter(rows, np.intp, len(rows))) for size, rows in self._rows.get(name, {}).items()]
 
     def __len__(self) -> int:

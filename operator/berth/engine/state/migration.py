@@ -1,8 +1,8 @@
-"""In-tree volumes as the CSI drivers that have taken them over see them.
+"""CSI migration: translates in-tree volumes to volumes of the CSI drivers that replaced the in-tree plugins.
 
-kube-scheduler counts and places an in-tree disk as a volume of its successor: under the driver's name, with a handle
-made from the disk's name, and with the zone of its node affinity under the driver's own label. Of the seven kinds that
-have a successor, five are moved by default (`MIGRATED`); the other two are known to be movable and left alone.
+kube-scheduler treats an in-tree disk as a volume of its CSI driver: under the driver's name, with a handle made from
+the disk's name, and with the zone of its node affinity under the driver's own label. Of the seven in-tree kinds that
+have a CSI driver, five are migrated here (`MIGRATED`). The other two are migratable, but are not translated.
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ ZONE_DELIMITER = "__"  # between the zones in the label of a volume that lies in
 
 
 class Untranslatable(ValueError):
-    """The disk has no form that its successor knows."""
+    """The disk cannot be translated to a CSI volume."""
 
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """The driver that took over an in-tree `plugin`; `zone_label` is where it says in which zone a node is."""
+    """The CSI driver that replaced an in-tree `plugin`; `zone_label` is the driver's node label for the zone."""
 
     plugin: str
     driver: str
@@ -43,23 +43,23 @@ _DRIVERS: Final = {successor.plugin: successor.driver for successor in MIGRATED.
 
 
 def driver_of(provisioner: str) -> str:
-    """The driver whose volumes a provisioner makes; "" where an in-tree one still makes its own."""
+    """Returns the CSI driver of a provisioner; "" if it is an in-tree one that is not migrated."""
     return "" if provisioner in _LEFT_ALONE else _DRIVERS.get(provisioner, provisioner)
 
 
 def inline_handle(source: str, details: Mapping[str, Detail]) -> str:
-    """The handle of a disk that a pod names itself."""
+    """Returns the handle of a disk that is inline in a pod."""
     return _handle(source, details, ())
 
 
 def volume_handle(volume: Volume) -> str:
-    """The handle of a volume with an in-tree source."""
+    """Returns the handle of a PersistentVolume with an in-tree source."""
     zones = volume.labels.get(OLD_ZONE) or volume.labels.get(ZONE, "")
     return _handle(volume.source, volume.details, tuple(zones.split(ZONE_DELIMITER)) if zones else ())
 
 
 def translated_affinity(volume: Volume) -> NodeSelector | None:
-    """The node affinity of an in-tree volume on nodes where its successor is at work."""
+    """Returns the node affinity of an in-tree volume on nodes where its plugin is migrated."""
     volume_handle(volume)  # a volume without a handle has no translation at all
     label = MIGRATED[volume.source].zone_label
     return volume.node_affinity if label is None else _with_zone_label(volume, label)
@@ -101,7 +101,7 @@ def _gce_place(zones: tuple[str, ...]) -> str:
 
 
 def _ebs_volume_id(name: str) -> str:
-    """The volume of aws://<zone>/<volume>, or the name as it is."""
+    """Returns the volume of aws://<zone>/<volume>, or the name unchanged."""
     if not name.startswith("aws://"):
         return name
     _, _, path = name.removeprefix("aws://").partition("/")
@@ -114,7 +114,7 @@ def _ebs_volume_id(name: str) -> str:
 
 
 def _with_zone_label(volume: Volume, label: str) -> NodeSelector | None:
-    """The affinity with zones under the driver's label; zones in the volume's labels stand in where it names none."""
+    """Returns the affinity with zones under the driver's label; if it names none, with those of the volume's labels."""
     affinity = volume.node_affinity
     zone, region = _labels_in_use(volume)
     if _values(affinity, zone):
@@ -129,7 +129,7 @@ def _with_zone_label(volume: Volume, label: str) -> NodeSelector | None:
 
 
 def _labels_in_use(volume: Volume) -> tuple[str, str]:
-    """The zone and region labels that the volume goes by: today's, or those before them."""
+    """Returns the zone and region labels that the volume uses: the current or the deprecated ones."""
     keys = {r.key for term in (volume.node_affinity.terms if volume.node_affinity else ()) for r in term.expressions}
     for named in (keys, volume.labels):
         if ZONE in named:

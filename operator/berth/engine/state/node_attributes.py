@@ -1,7 +1,8 @@
-"""Facts about nodes that few plugins ask for: a condition, an annotation, a limit.
+"""NodeAttributes: attributes of nodes that few plugins read, such as a condition, an annotation or a limit.
 
-Like taint sets, distinct values are interned: a plugin judges each value once and takes the answer by row. A fact costs
-nothing until it is asked for; from then on it follows the nodes, and a change of it moves the table's `static_version`.
+Like taint sets, distinct values are interned: a plugin evaluates each value once and looks the result up by row. An
+attribute costs nothing until its first use. From then on its column is updated with the nodes, and a change of it moves
+the table's `static_version`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ReadFact = Callable[[Node], Hashable | None]
 
 @dataclass(slots=True)
 class Attribute:
-    """What `read` says of each row's node: `values[ids[row]]`; None without a node, or where it says nothing."""
+    """One attribute: `values[ids[row]]` is `read(node)` of the row's node; None without a node or a value."""
 
     read: ReadFact
     ids: Int64Column
@@ -28,11 +29,11 @@ class Attribute:
 
     @property
     def values(self) -> list[Hashable | None]:
-        """The distinct values by id; an id that no node has stands for None."""
+        """The distinct values by id; None for an unused id."""
         return self._numbers.values
 
     def set_row(self, row: int, node: Node | None) -> bool:
-        """Whether that changes anything."""
+        """Reads the attribute of the row's node; returns whether it changed."""
         value = None if node is None else self.read(node)
         if value == self.values[self.ids[row]]:
             return False
@@ -46,7 +47,7 @@ class NodeAttributes:
         self._facts: dict[str, Attribute] = {}
 
     def fact(self, name: str, read: ReadFact, nodes: Iterable[tuple[int, Node]], rows: int) -> Attribute:
-        """The fact of that name; `read` is always the same function for one name."""
+        """Returns the attribute with that name; `read` must be the same function for one name."""
         fact = self._facts.get(name)
         if fact is None:
             fact = self._facts[name] = Attribute(read, np.zeros(rows, dtype=np.int64))
@@ -55,7 +56,7 @@ class NodeAttributes:
         return fact
 
     def set_row(self, row: int, node: Node | None) -> bool:
-        """Whether any of them changes."""
+        """Reads all attributes of the row's node; returns whether any changed."""
         return sum(fact.set_row(row, node) for fact in self._facts.values()) > 0
 
     def grow(self, rows: int) -> None:

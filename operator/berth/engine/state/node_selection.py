@@ -1,4 +1,4 @@
-"""Node selectors on columns: each requirement is one look-up by value id, each term an AND of them."""
+"""Node selectors and node affinity on columns: a requirement is one look-up by value id, a term an AND of them."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from berth.model import NodeSelector, NodeSelectorTerm, Pod, Requirement
 
 
 def match_pod(table: NodeTable, pod: Pod) -> BoolColumn:
-    """bool[all rows]: the nodes that the pod's node selector and required node affinity match."""
+    """Returns bool[all rows]: the nodes that match the pod's nodeSelector and required node affinity."""
     matched = np.ones(table.capacity, dtype=np.bool_)
     for key, value in (pod.node_selector or {}).items():
         matched &= match_label(table, Requirement(key, "In", (value,)))

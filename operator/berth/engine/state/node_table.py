@@ -1,31 +1,37 @@
-"""NodeTable: one row a node, its resources, labels, taints, ports and images as columns.
+"""NodeTable: one row per node, with its resources, labels, taints, ports and images as columns.
 
     allocatable   int64[resources, rows]   cpu in millicores, memory and ephemeral-storage in bytes, the rest in units
     used          int64[resources, rows]   what the pods on the row take; row PODS counts the pods themselves
     free          int64[resources, rows]   allocatable - used
-    nonzero       int64[2, rows]           cpu and memory of the pods, with the scoring defaults where they name none
-    floats        some of these as floats, which divide several times faster; right where `exact` holds
-    cells         the same memory, for single numbers: read and written in half the time that a column takes for one
-    taint_sets    int64[rows]              id of the node's taints, see `taints_of`
+    nonzero       int64[2, rows]           cpu and memory of the pods, with kube-scheduler's scoring defaults (100m,
+                                           200Mi) for pods that request none
+    floats        some of these as floats, which divide several times faster; valid while `exact` is True
+    cells         memoryviews of the same arrays: for a single number, twice as fast as numpy indexing
+    taint_sets    int64[rows]              id of the node's set of taints, see `taints_of`
     unschedulable bool[rows]
-    counts        which pods lie where, for every question about other pods (counts.py)
-    terms         the pod affinity terms that the placed pods carry (terms.py)
-    pods          the placed pods as columns (pods.py)
+    counts        how many pods that match a selector are on each row (pod_counts.py)
+    terms         the pod affinity terms of the placed pods (affinity_terms.py)
+    pods          the placed pods as columns (placed_pods.py)
 
 Invariants:
- 1. A row belongs to one node name from its first pod or node until it has neither; then the slot is reused.
+ 1. A row belongs to one node name from its first pod or node until it has neither; then the row is reused.
  2. `used`, `nonzero`, ports, counts and terms are the sums over the pods of the row, whether or not its node is
-    known: pods may come before their node and stay after it.
- 3. Only rows of known nodes are in `rows`; nothing else is ever judged.
+    known: a pod may be observed before its node, and may outlive it.
+ 3. Only rows of known nodes are in `rows`; no other row is ever filtered or scored.
  4. `static_version` moves whenever something about nodes changes that is not their pods or allocatable resources, and
-    whenever `numbering` does: when a resource gets a column, and when one is given back.
- 5. `changes_since` knows every row whose pods or allocatable resources changed.
- 6. Sums above MOST are shown as MOST (amounts.py); the true sums are kept beside, for when their pods leave.
- 7. While `exact` holds, no amount in a row has ever reached EXACT: as floats they are exact, up to the hundredfold.
- 8. A resource has a column while some node has any of it, and nodes have no more than so many (resources.py). What pods
-    take of others is in `used_of` alone.
+    whenever `numbering` does: when a resource gets a column, and when a column is freed.
+ 5. `changes_since` returns every row whose pods or allocatable resources changed.
+ 6. A sum above MOST is stored as MOST in its column (amounts.py). `_beyond` has the true sum, so that it is right again
+    when pods leave.
+ 7. While `exact` is True, no amount in a row has ever reached EXACT. So amounts times 100 are exact as floats.
+ 8. A resource has a column while some node has any of it, up to a maximum number of columns (resources.py). What pods
+    use of other resources is in `used_of` only.
 
-A table is written by one event loop and read by decisions that do not yield, so it needs neither lock nor snapshot.
+Two counters tell caches what changed. `static_version` covers all that rarely changes: caches drop everything then. The
+journal of rows (`mark`, `changes_since`) covers pods and allocatable resources: caches recompute those rows only.
+
+One event loop writes the table, and decisions read it without yielding to that loop. So it needs neither locks nor
+snapshots.
 """
 
 from collections import Counter
@@ -62,7 +68,7 @@ PREFER_AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"  # the one a
 
 
 class PodWatcher(Protocol):
-    """Somebody who follows the pods that have volumes."""
+    """An index that is updated with every placed pod that has volumes."""
 
     def add(self, pod: Pod, row: int) -> None: ...
 
@@ -79,7 +85,7 @@ class Floats:
 
 
 class Cells(NamedTuple):
-    """By (resource, row); as the columns of these names, whose memory they share."""
+    """Memoryviews of the columns of these names, indexed by (resource, row)."""
 
     allocatable: memoryview
     used: memoryview
@@ -109,7 +115,7 @@ class _Stacks:
 
 @dataclass(slots=True)
 class _Row:
-    """What a row holds that is not a column."""
+    """The contents of a row that are not columns."""
 
     name: str
     node: Node | None = None
@@ -125,7 +131,7 @@ class NodeTable:
         self.numbering = 0
         self._sparse = SparseUsage()
         self._stacks = _Stacks(len(FIRST_RESOURCES), _FIRST_ROWS)
-        self._beyond: dict[tuple[str, int, int], int] = {}  # the sums that are more than their columns show
+        self._beyond: dict[tuple[str, int, int], int] = {}  # (column, resource, row) -> true sum above MOST
         self._show_columns()
         self.exact = True
         self.taint_sets = np.zeros(_FIRST_ROWS, dtype=np.int64)
@@ -135,7 +141,7 @@ class NodeTable:
         self.counts = PodCounts(self, namespace_labels)
         self.terms = CarriedTerms(self, namespace_labels, self.has_label)
         self.pods = PlacedPods(len(FIRST_RESOURCES))
-        self.tried: list[tuple[Pod, int, int]] = []  # pod, row, and whether it came (1) or went (-1)
+        self.tried: list[tuple[Pod, int, int]] = []  # tentative moves: pod, row, added (1) or removed (-1)
         self._trials = 0
         self._volumes = volumes
         self._everywhere: dict[int, bool] = {}
@@ -148,7 +154,7 @@ class NodeTable:
         self._row_of_pod: dict[str, int] = {}
         self._known_rows: set[int] = set()
         self._taints = TaintSets()
-        self.keys_version = 0  # moves when the first node gets a label of a key, and when the last one loses it
+        self.keys_version = 0  # moves when the first node gets a label with some key, and when the last one loses it
         self._labelled: Counter[str] = Counter()  # how many nodes have a label of each key
         self._unlabelled = Domains(np.full(_FIRST_ROWS, -1, dtype=np.int64), Vocabulary())
         self._vocabularies: dict[str, Vocabulary] = {}
@@ -166,7 +172,7 @@ class NodeTable:
     # --- nodes -------------------------------------------------------------------------------------------------------
 
     def set_node(self, node: Node) -> None:
-        """Adds a node, or replaces what is known of it."""
+        """Adds a node, or replaces it by a new version."""
         row = self._claim(node.name)
         slot = self._slot(row)
         before, slot.node = slot.node, node
@@ -211,7 +217,7 @@ class NodeTable:
     # --- pods --------------------------------------------------------------------------------------------------------
 
     def add_pod(self, pod: Pod, node_name: str) -> None:
-        """Books the pod on the node, which need not be known yet."""
+        """Adds a pod to a node, which need not be known yet."""
         if pod.uid in self._row_of_pod:
             raise ValueError(f"pod {pod.namespace}/{pod.name} ({pod.uid}) is in the table already")
         row = self._claim(node_name)
@@ -222,13 +228,13 @@ class NodeTable:
             self.tried.append((pod, row, 1))
 
     def remove_pod(self, uid: str) -> None:
-        """Frees what the pod took; a pod that is not there is no error."""
+        """Removes a pod and frees what it used; no error if it is not in the table."""
         row = self._row_of_pod.pop(uid, None)
         if row is not None:
             pods = self._slot(row).pods
             pod = pods.pop(uid)
             if not pods:
-                pods.clear()  # which gives its room back
+                pods.clear()  # frees the memory of the dict, which only grows otherwise
             self._account(pod, row, -1)
             if self._trials:
                 self.tried.append((pod, row, -1))
@@ -240,7 +246,7 @@ class NodeTable:
 
     @contextmanager
     def trying(self) -> Iterator[None]:
-        """Pods that come (1) and go (-1) in this block are in `tried`; whoever moves them there puts them back."""
+        """Records pods that are added or removed in the block in `tried`. The caller must restore them itself."""
         self._trials += 1
         try:
             yield
@@ -250,7 +256,7 @@ class NodeTable:
                 self.tried.clear()
 
     def names(self) -> list[str]:
-        """Of the known nodes, and of those that are not known and have pods."""
+        """Returns the names of known nodes, and of unknown ones that have pods."""
         return list(self._row_of)
 
     def pods_on(self, name: str) -> Mapping[str, Pod]:
@@ -261,7 +267,7 @@ class NodeTable:
 
     @property
     def rows(self) -> Rows:
-        """The rows of all known nodes, in slot order."""
+        """The rows of all known nodes, ascending; a slice if there are no gaps, as slicing does not copy columns."""
         if self._rows is None:
             count = len(self._known_rows)
             dense = count == len(self._slots)
@@ -270,7 +276,7 @@ class NodeTable:
 
     @property
     def rows_by_name(self) -> NDArray[np.intp]:
-        """intp[nodes]: the rows of all known nodes by name, an order that no history of slots can change."""
+        """intp[nodes]: the rows of all known nodes sorted by name, so that the order does not depend on history."""
         if self._rows_by_name is None:
             names = self.sorted_names
             self._rows_by_name = np.fromiter((self._row_of[name] for name in names), np.intp, len(names))
@@ -278,14 +284,14 @@ class NodeTable:
 
     @property
     def sorted_names(self) -> list[str]:
-        """Of all known nodes: each name where `rows_by_name` has its row."""
+        """The names of all known nodes, sorted; parallel to `rows_by_name`."""
         if self._sorted_names is None:
             self._sorted_names = sorted(self._slot(row).name for row in self._known_rows)
         return self._sorted_names
 
     @property
     def name_order(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The positions in `rows` in the order of the nodes' names, and for each position its place in that order."""
+        """The positions in `rows` sorted by node name, and the inverse: for each position, its index in that order."""
         if self._name_order is None:
             by_name, rows = self.rows_by_name, self.rows
             order = by_name if isinstance(rows, slice) else np.searchsorted(rows, by_name)
@@ -296,16 +302,16 @@ class NodeTable:
 
     @property
     def capacity(self) -> int:
-        """How many rows the columns have room for."""
+        """The length of the columns."""
         return len(self.taint_sets)
 
     @property
     def span(self) -> int:
-        """How many rows have ever been in use at once: none beyond is."""
+        """The number of rows that have ever been in use; no row beyond is."""
         return len(self._slots)
 
     def row(self, name: str) -> int | None:
-        """The row of a known node."""
+        """Returns the row of a known node; None if the node is not known."""
         row = self._row_of.get(name)
         return row if row in self._known_rows else None
 
@@ -313,32 +319,32 @@ class NodeTable:
         return self._slot(row).name
 
     def known_resource(self, name: str) -> int:
-        """The number of a resource's column in `allocatable` and `used`: NOWHERE where no node has any.
+        """Returns the index of a resource in `allocatable` and `used`; NOWHERE, a column of zeros, if no node has any.
 
-        Right until `numbering` moves, which never happens during a decision.
+        It is valid until `numbering` moves, which never happens during a decision.
         """
         return self.resource_index.get(name, NOWHERE)
 
     @property
     def saturated_rows(self) -> NDArray[np.intp]:
-        """The rows whose pods take more of a resource than `used` can show, in no order."""
+        """The rows whose pods use more of some resource than MOST, in no particular order."""
         rows = {row for column, _, row in self._beyond if column == "used"}
         return np.fromiter(rows, np.intp, len(rows))
 
     def exactly_free(self, resource: int, row: int) -> int:
-        """`free`, and the true difference where `used` is saturated: as a sum goes on with it."""
+        """Returns `free`, computed from the true sum if `used` is cut off at MOST."""
         beyond = self._beyond.get(("used", resource, row))
         if beyond is None:
             return self.cells.free[resource, row]
         return self.cells.allocatable[resource, row] - beyond
 
     def used_of(self, name: str, row: int) -> int:
-        """What the pods on the row take of a resource, whether or not it has a column."""
+        """Returns what the pods on the row use of a resource, whether or not it has a column."""
         index = self.resource_index.get(name)
         return self._sparse.of(name).get(row, 0) if index is None else self.used.item(index, row)
 
     def used_column(self, name: str) -> Int64Column:
-        """int64[all rows]: the same as a column, to be read."""
+        """Returns int64[all rows]: the same for all rows; read-only."""
         index = self.resource_index.get(name)
         if index is not None:
             column: Int64Column = self.used[index]
@@ -350,60 +356,63 @@ class NodeTable:
 
     @property
     def resources_left_out(self) -> int:
-        """How many resources of nodes have no column, as others came first: they count as if no node had them."""
+        """The number of nodes' resources without a column, because of the limit. They count as if no node had them."""
         return len(self._numbers.left_out)
 
     def is_everywhere(self, resource: int) -> bool:
-        """Whether every known node has some of the resource of this number."""
+        """Whether every known node has some of the resource with this index."""
         if resource not in self._everywhere:
             self._everywhere[resource] = bool(self.allocatable[resource, self.rows].min(initial=1) > 0)
         return self._everywhere[resource]
 
     def label(self, key: str) -> tuple[Int64Column, Vocabulary]:
-        """int64[rows] of value ids (-1: the node has no such label), and the vocabulary they come from.
+        """Returns int64[all rows]: the ids of the nodes' values of a label (-1: no such label), and their vocabulary.
 
-        Keys that no node has share one column: pods may name any number of them.
+        Keys that no node has share one column, because pods may name any number of them.
         """
         if key not in self._labelled:
             return self._unlabelled.ids, self._unlabelled.vocabulary
         vocabulary = self._vocabularies.get(key)
         if vocabulary is None or len(vocabulary.ids) > 2 * len(self) + _SPARE_VALUES:
-            self._labels.forget(key)  # new, or full of values that only nodes of the past had
+            self._labels.forget(key)  # new, or mostly values that only removed nodes had
             vocabulary = self._vocabularies[key] = Vocabulary()
         return self._labels.column(key, self._numbered_nodes(), self.capacity), vocabulary
 
     def domains(self, key: str) -> Domains:
-        """The nodes by their value of a label (domains.py)."""
+        """Returns the topology domains of a label (domains.py)."""
         if key not in self._labelled:
             return self._unlabelled
         return self._domains.of(key, (self.static_version, self.capacity))
 
     def is_label(self, key: str) -> bool:
-        """Whether any node has a label of this key."""
+        """Whether any node has a label with this key."""
         return key in self._labelled
 
     def has_label(self, row: int, key: str) -> bool:
-        """Whether the row is that of a known node which has a label of this key."""
+        """Whether the row has a known node, and the node has a label with this key."""
         node = self._slot(row).node
         return node is not None and key in node.labels
 
     def fact(self, name: str, read: ReadFact) -> Attribute:
-        """What `read` says of every node, under a name that is always used with the same function."""
+        """Returns the column of an attribute: `read(node)` for every node. A name always has the same function."""
         return self._facts.fact(name, read, self._numbered_nodes(), self.capacity)
 
     @property
     def taints_of(self) -> list[tuple[Taint, ...]]:
-        """The distinct taint sets, by id; an id that no node has stands for no taints."""
+        """The distinct sets of taints by id; an unused id has no taints."""
         return self._taints.values
 
     def untolerated(self, tolerations: tuple[Toleration, ...], effects: tuple[str, ...]) -> Int64Column:
-        """int64[taint sets]: how many taints of these effects none of the tolerations covers, by id of the set."""
+        """Returns int64[taint sets]: the number of taints with these effects that no toleration tolerates."""
         return self._taints.untolerated(tolerations, effects)
 
     def derived(
         self, key: Hashable, compute: Callable[[Rows], Int64Column], compute_row: Callable[[int], int]
     ) -> Int64Column:
-        """int64[rows]: what `compute` makes of each row's resources and pods, asked again for rows that changed."""
+        """Returns int64[all rows]: what `compute` computes from each row's resources and pods.
+
+        The column is cached under the key; `compute_row` refreshes the rows that changed since.
+        """
         kept = self._derived.get(key)
         changed = None if kept is None or len(kept[0]) < self.capacity else self.changes_since(kept[1])
         if kept is None or changed is None:
@@ -419,11 +428,14 @@ class NodeTable:
 
     @property
     def mark(self) -> int:
-        """Now, for `changes_since`."""
+        """The current end of the journal of changed rows, for `changes_since`."""
         return self._journal_begins + len(self._journal)
 
     def changes_since(self, mark: int) -> list[int] | None:
-        """The rows whose pods or allocatable resources changed since then, repetitions included; None: too many."""
+        """Returns the rows whose pods or allocatable resources changed since `mark`, with repetitions.
+
+        None: the journal no longer reaches back that far.
+        """
         return None if mark < self._journal_begins else self._journal[mark - self._journal_begins :]
 
     def statistics(self) -> dict[str, int]:
@@ -443,7 +455,7 @@ class NodeTable:
             **self.terms.statistics(),
         }
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- internals ---------------------------------------------------------------------------------------------------
 
     def _slot(self, row: int) -> _Row:
         slot = self._slots[row]
@@ -487,7 +499,7 @@ class NodeTable:
             self._free.append(row)
 
     def compact(self) -> None:
-        """Gives back what was held for pods that are gone: what holds many keeps its length when they leave."""
+        """Frees the memory of removed pods: dicts and columns do not shrink by themselves."""
         self.pods.compact()
         self.counts.compact()
         self.terms.compact()
@@ -515,7 +527,7 @@ class NodeTable:
             self.exact &= amount < EXACT
 
     def _renumber(self, numbering: Renumbering) -> None:
-        """Columns are given back and added: what pods use goes to `_sparse` with those, and comes from there."""
+        """Frees and adds columns of resources. Pods' usage moves to `_sparse` from freed ones, back for new ones."""
         for name, index in numbering.dropped.items():
             self._sparse.put(name, self._sums(index))
         self._move_beyond(numbering)
@@ -533,7 +545,7 @@ class NodeTable:
         self.static_version += 1
 
     def _sums(self, index: int) -> dict[int, int]:
-        """What pods use of the resource of this number, by row, however much."""
+        """Returns what pods use of a resource, by row; true sums, also above MOST."""
         rows = np.flatnonzero(self.used[index])
         sums = dict(zip(rows.tolist(), self.used[index, rows].tolist(), strict=True))
         return {row: self._beyond.get(("used", index, row), total) for row, total in sums.items()} if sums else sums
@@ -549,7 +561,7 @@ class NodeTable:
         }
 
     def _fill(self, index: int, sums: Mapping[int, int]) -> set[int]:
-        """Writes into a new column what the pods on each row use; the rows are returned."""
+        """Writes the usage of pods into a new column, and returns the rows that have any."""
         for row, total in sums.items():
             at, shown = (index, row), self._confine("used", index, row, total, 0)
             self.used[at] = self.floats.used[at] = shown
@@ -557,7 +569,7 @@ class NodeTable:
         return set(sums)
 
     def _fill_allocatable(self, names: Set[str]) -> None:
-        """What nodes have of resources for which there was no column when they came."""
+        """Fills in resources that nodes have had for longer, but for which there was no free column before."""
         for row, node in self._numbered_nodes() if names else ():
             for name in node.allocatable.keys() & names:
                 at = self.resource_index[name], row
@@ -566,7 +578,7 @@ class NodeTable:
                 self.free[at] = self.allocatable[at] - self.used[at]
 
     def _show_columns(self) -> None:
-        """The columns lie elsewhere than before, or are others."""
+        """Renews the views of the columns, after arrays were reallocated or columns added or freed."""
         stacks = self._stacks
         self.allocatable: NDArray[np.int64] = stacks.allocatable.shown
         self.used: NDArray[np.int64] = stacks.used.shown
@@ -591,7 +603,7 @@ class NodeTable:
             self.images.replace(row, before.images if before is not None else {}, node.images)
 
     def _relabel(self, row: int, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """The node of the row had these labels, or was not known, and has those, or is gone."""
+        """Updates everything that depends on which label keys the row's node has; {} for a node that is not known."""
         gained, lost = after.keys() - before.keys(), before.keys() - after.keys()
         known = len(self._labelled)
         self._labelled.update(gained)
@@ -609,6 +621,7 @@ class NodeTable:
         return -1 if value is None else self._vocabularies[key].intern(value)
 
     def _account(self, pod: Pod, row: int, sign: int) -> None:
+        """Adds (1) or subtracts (-1) a pod in all columns and indexes. It is the hottest write path: it uses cells."""
         usage, numbers = {PODS: 1}, self.resource_index
         for name, amount in pod.usage.items():
             number = numbers.get(name)
@@ -645,7 +658,10 @@ class NodeTable:
         self._note(row)
 
     def _confine(self, column: str, index: int, row: int, total: int, change: int) -> int:
-        """What the column shows of a sum that a few pods, each asking for all there can be, drive out of 64 bits."""
+        """Returns the value for the column: the sum, or MOST if it is larger. The true sum goes to `_beyond` then.
+
+        A few pods that each request the maximum are enough to overflow 64 bits.
+        """
         key = (column, index, row)
         if key in self._beyond:
             total = self._beyond.pop(key) + change

@@ -1,7 +1,7 @@
-"""The nominated pods as columns: where each is nominated to, its priority, and what it takes there.
+"""NominatedPods: all nominated pods as columns: the row of the nominated node, priority and resource usage.
 
-One slot a pod. Which row a node has is looked up again when nodes come and go; a pod that waits for a node which is not
-known has none (-1). What else of them filters look at is indexed by slot (nominated.py).
+There is one slot per pod. Rows are looked up again when nodes are added or removed; a pod whose nominated node is not
+known has row -1. Other properties that filters read are indexed by slot (nominated_rows.py).
 """
 
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ _FIRST_SLOTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """`amounts` (int64[resources, rows]) are what is promised on `rows`, which ascend."""
+    """What nominated pods will use: `amounts` (int64[resources, rows]) on `rows`, which ascend."""
 
     rows: NDArray[np.intp]
     amounts: Amounts
 
 
 class NominatedPods:
-    static_version = 0  # of an Extent: slots have no labels
+    static_version = 0  # required by Extent; never moves, as slots have no labels
 
     def __init__(self, table: NodeTable, namespace_labels: NamespaceLabels = lambda name: None) -> None:
         self._table = table
@@ -46,11 +46,11 @@ class NominatedPods:
 
     @property
     def capacity(self) -> int:
-        """How many slots the columns have."""
+        """The number of slots in the columns."""
         return len(self._row)
 
     def add(self, pod: Pod, node_name: str) -> None:
-        """The pod waits for the node."""
+        """Adds a pod that is nominated to the node."""
         if not self._free:
             self._grow()
         slot = self._free.pop()
@@ -63,7 +63,7 @@ class NominatedPods:
         self._index.add(pod, slot)
 
     def remove(self, uid: str) -> None:
-        """It waits no more; one that did not is no error."""
+        """Removes a pod; no error if it is not nominated."""
         slot = self._slot_of.pop(uid, None)
         if slot is not None:
             self._index.discard(self._nominated.pop(uid)[0], slot)
@@ -72,16 +72,16 @@ class NominatedPods:
             self._free.append(slot)
 
     def namespace_changed(self) -> None:
-        """Namespaces have come, gone or other labels."""
+        """Namespaces were added or removed, or their labels changed."""
         self._index.counts.namespace_changed()
         self._index.terms.namespace_changed()
 
     def matter_to(self, pod: Pod) -> bool:
-        """Whether there are others of equal or higher priority on known nodes."""
+        """Whether other pods of equal or higher priority are nominated to known nodes."""
         return bool(self._wanted(pod).any())
 
     def promised(self, pod: Pod) -> Promised | None:
-        """What is promised to pods that this one has to yield to: others of equal or higher priority."""
+        """Returns what other nominated pods of equal or higher priority will use; None if there are none."""
         slots = np.flatnonzero(self._wanted(pod))
         if not len(slots):
             return None
@@ -90,7 +90,7 @@ class NominatedPods:
         return Promised(rows.astype(np.intp), sums(self._usage.take(slots, axis=1), begins))
 
     def beside(self, pod: Pod, rows: NDArray[np.intp]) -> NominatedRows | None:
-        """Those that the pod has to yield to, on those of the rows that have any; None if none has.
+        """Returns the other nominated pods of equal or higher priority on these rows; None if there are none.
 
         The rows ascend.
         """
@@ -108,7 +108,7 @@ class NominatedPods:
         return NominatedRows(found, place, self._index, self._usage, self._has_volumes)
 
     def _wanted(self, pod: Pod) -> BoolColumn:
-        """bool[slots]: others of equal or higher priority, on known nodes."""
+        """Returns bool[slots]: other pods of equal or higher priority, nominated to known nodes."""
         self._place()
         self._number()
         wanted = (self._row >= 0) & (self._priority >= pod.priority)
@@ -117,7 +117,7 @@ class NominatedPods:
         return wanted
 
     def _place(self) -> None:
-        """On the rows that the nodes have now."""
+        """Looks up the rows of the nominated nodes again, if nodes were added or removed."""
         order = self._table.rows_by_name
         if order is not self._placed_by:
             self._placed_by = order
@@ -129,7 +129,7 @@ class NominatedPods:
         return -1 if row is None else row
 
     def _number(self) -> None:
-        """By the numbers that the resources have now; one that no node has has none, and is promised nowhere."""
+        """Rebuilds the usage if resources have other indexes now; a resource that no node has is left out."""
         if self._numbered_by != self._table.numbering:
             self._numbered_by = self._table.numbering
             self._usage = np.zeros((len(self._table.used), len(self._row)), dtype=np.int64)
@@ -145,7 +145,7 @@ class NominatedPods:
         self._usage[PODS, slot] = 1
 
     def _grow(self) -> None:
-        """So that there is a slot."""
+        """Doubles the number of slots."""
         slots = len(self._row)
         self._row, self._priority = grown(self._row, 2 * slots, -1), grown(self._priority, 2 * slots)
         self._has_volumes = np.concatenate([self._has_volumes, np.zeros(slots, dtype=np.bool_)])

@@ -1,8 +1,8 @@
-"""The nominated pods that a decision has to count with, as columns: what they are and do on each of their rows.
+"""NominatedRows: the nominated pods that count for one pod, as columns by row.
 
-A node is judged as if the pods that are nominated to it, and none that are nominated to other nodes, were on it. So all
-that a filter needs of them is how many of a kind are on the row itself: counts, terms and ports are kept here as they
-are for placed pods (counts.py, terms.py, ports.py), but by the slot of each nominated pod instead of its row, because
+A node is filtered as if the pods that are nominated to it, and none that are nominated to other nodes, were on it. So a
+filter only needs to know the nominated pods of the row itself. Counts, terms and ports are maintained as for placed
+pods (pod_counts.py, affinity_terms.py, host_ports.py), but by the slot of each nominated pod instead of its row:
 which of them count depends on the priority of the pod to place.
 """
 
@@ -24,7 +24,7 @@ from berth.model import HostPort, Pod
 
 
 class SlotIndex:
-    """What nominated pods are counted by, each under the number of its slot."""
+    """Counts, affinity terms and host ports of nominated pods, by slot."""
 
     def __init__(self, slots: Extent, namespace_labels: NamespaceLabels) -> None:
         self.counts = PodCounts(slots, namespace_labels)
@@ -47,7 +47,8 @@ class SlotIndex:
 class NominatedRows:
     """The nominated pods that count for one pod, on `rows` (intp[k], ascending), each of which has at least one.
 
-    Good for one decision. `place` is int64[slots]: the index of the pod's row in `rows`, -1 for pods that do not count.
+    It is valid for one decision. `place` is int64[slots]: the index of the pod's row in `rows`, -1 for pods that do
+    not count.
     """
 
     def __init__(
@@ -62,23 +63,23 @@ class NominatedRows:
         self._place, self._index, self._usage, self._has_volumes = place, index, usage, has_volumes
 
     def meeting(self, matches: tuple[PodMatch, ...]) -> Int64Column:
-        """int64[k]: the pods that meet all of these, those that are being deleted included."""
+        """Returns int64[k]: the number of pods that meet all of these, terminating ones included."""
         return self._on_rows(self._index.counts.of(matches))
 
     def carrying(self, pod: Pod) -> Iterator[tuple[CarriedTerm, BoolColumn]]:
-        """The distinct terms of these pods that select the pod, and bool[k]: where such a pod carries it."""
+        """Yields the distinct terms of these pods that select the pod, and bool[k]: the rows that carry it."""
         for carried in self._index.terms.matching(pod):
             yield carried, self._on_rows(carried.rows) > 0
 
     def holding(self, wanted: HostPort) -> BoolColumn:
-        """bool[k]: where one of the pods holds a port that clashes with this one."""
+        """Returns bool[k]: where one of the pods uses a host port that conflicts with this one."""
         held = np.zeros(len(self.rows) + 1, dtype=np.bool_)  # the last is for pods that do not count
         for slots in self._index.ports.clashing(wanted):
             held[self._place[np.fromiter(slots, np.intp, len(slots))]] = True
         return held[:-1]
 
     def taking(self, resource: int) -> Amounts:
-        """int64[k]: what the pods take of a resource, by its number in the table."""
+        """Returns int64[k]: what the pods use of a resource, by its index in the table."""
         if resource >= len(self._usage):
             return np.zeros(len(self.rows), dtype=np.int64)
         slots, begins = self._by_row
@@ -92,7 +93,7 @@ class NominatedRows:
 
     @cached_property
     def _by_row(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The slots in the order of their rows, and where each row begins."""
+        """The slots sorted by row, and the index at which each row begins."""
         slots = np.flatnonzero(self._place >= 0)
         slots = slots[np.argsort(self._place[slots], kind="stable")]
         return slots, np.searchsorted(self._place[slots], np.arange(len(self.rows)))

@@ -1,4 +1,4 @@
-"""Which ReplicationControllers, ReplicaSets and StatefulSets select a pod by its labels, found without trying all."""
+"""OwnerIndex: the ReplicationControllers, ReplicaSets and StatefulSets whose selector matches a pod, by label."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ OWNER_KINDS: Final = ("ReplicationController", "ReplicaSet", "StatefulSet")
 
 
 class OwnerIndex:
-    """The selectors of owners by namespace; one that is empty or missing selects nothing."""
+    """The selectors of owners by namespace; an empty or missing selector matches no pod."""
 
     def __init__(self) -> None:
         self._selectors: dict[tuple[str, str], LabelSelector] = {}  # by kind and "namespace/name"
         self._by_namespace: dict[str, LabelIndex[tuple[str, str]]] = {}
 
     def changed(self, kind: str, key: str, owner: WorkloadOwner | None) -> None:
-        """An owner came, changed, or went (None)."""
+        """Updates an owner that was added, changed, or removed (None)."""
         namespace = key.partition("/")[0]
         index = self._by_namespace.setdefault(namespace, LabelIndex())
         before = self._selectors.pop((kind, key), None)
@@ -32,7 +32,7 @@ class OwnerIndex:
             del self._by_namespace[namespace]
 
     def selectors_of(self, pod: Pod) -> Iterator[LabelSelector]:
-        """The selectors that match a pod; none for a pod without labels."""
+        """Yields the selectors that match a pod; none for a pod without labels."""
         index = self._by_namespace.get(pod.namespace)
         for owner in index.candidates(pod.labels) if index is not None and pod.labels else ():
             selector = self._selectors[owner]

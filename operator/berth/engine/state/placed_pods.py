@@ -1,12 +1,13 @@
-"""The placed pods as columns, one slot a pod, for what looks at many of them at once (preemption).
+"""PlacedPods: the placed pods as columns, one slot per pod, for preemption, which reads many of them at once.
 
-row        int64[slots]              the row of the table that the pod lies on, -1 for a free slot
+row        int64[slots]              the pod's row in the node table, -1 for a free slot
 priority   int64[slots]
-started    int64[slots]              seconds, of status.startTime; the latest there is for a pod that has not begun
-usage      int64[resources, slots]   as in the table's `used`, so the sum over a row's pods is its column there; of
-                                     resources that have no column there, nothing
+started    int64[slots]              status.startTime in seconds; NOT_STARTED for a pod that has not started
+usage      int64[resources, slots]   as in the table's `used`: the sum over a row's pods is its column there. Resources
+                                     without a column there are left out
 
-Preemption is rare, and pods come one by one: they wait, and are written many at once, or when somebody looks.
+Preemption is rare, but pods are added all the time, one by one. So new pods are buffered (`_waiting`) and written in
+batches, or when a column is read.
 """
 
 from collections import Counter
@@ -41,7 +42,7 @@ class PlacedPods:
         self._waiting: dict[str, tuple[Pod, int, Mapping[int, int]]] = {}  # without a slot yet, by UID
 
     def add(self, pod: Pod, row: int, usage: Mapping[int, int]) -> None:
-        """`usage` is by the number of the resource."""
+        """Adds a pod; `usage` is by the index of the resource."""
         self._waiting[pod.uid] = (pod, row, usage)
         self.priorities[pod.priority] += 1
         if len(self._waiting) >= _AT_ONCE:
@@ -80,19 +81,19 @@ class PlacedPods:
         return pod
 
     def slots_on(self, rows: NDArray[np.intp], capacity: int) -> NDArray[np.intp]:
-        """The slots of the pods on these rows of a table of that capacity."""
-        wanted = np.zeros(capacity + 1, dtype=np.bool_)  # the last one is asked about for free slots
+        """Returns the slots of the pods on these rows of a table with that capacity."""
+        wanted = np.zeros(capacity + 1, dtype=np.bool_)  # the last entry is for free slots, whose row is -1
         wanted[rows] = True
         return np.flatnonzero(wanted[self.row])
 
     @property
     def are_mostly_gone(self) -> bool:
-        """Whether so many more pods have been here than are that `compact` is worth its time."""
+        """Whether so many slots are free that `compact` is worth its time."""
         slots = len(self._records)
         return slots > _FEW_SLOTS and len(self._slot_of) + len(self._waiting) < slots // _MOSTLY
 
     def compact(self) -> None:
-        """Numbers the pods anew and gives back the slots beyond: columns are as long as the pods are many."""
+        """Moves the pods to the first slots, and frees the memory of the others."""
         self._write()
         kept = np.flatnonzero(self._row >= 0)
         room = max(_FIRST_SLOTS, len(kept))
@@ -104,7 +105,7 @@ class PlacedPods:
         self._usage.take(kept, room)
 
     def renumber(self, numbering: Renumbering, holders: Iterable[Pod]) -> None:
-        """Resources have other numbers; `holders` are the pods here that use any of those added."""
+        """Applies new indexes of resources; `holders` are the pods that use any of the added ones."""
         self._write()
         self._usage.drop(numbering.holes, numbering.movers, numbering.left)
         self._usage.add(len(numbering.added))
@@ -118,7 +119,7 @@ class PlacedPods:
         return len(self._slot_of) + len(self._waiting)
 
     def _write(self) -> None:
-        """Those that wait get their slots."""
+        """Writes the buffered pods into slots."""
         if not self._waiting:
             return
         arrived, self._waiting = list(self._waiting.values()), {}
@@ -134,7 +135,7 @@ class PlacedPods:
         self._started[slots] = [started(pod.start_time) for pod, _, _ in arrived]
 
     def _clear(self, slot: int) -> Pod:
-        """Free again; the pod that had it is returned."""
+        """Frees a slot, and returns the pod that had it."""
         pod = self.record(slot)
         self._records[slot] = None
         self._row[slot] = -1
@@ -154,7 +155,7 @@ class PlacedPods:
 
 @lru_cache(maxsize=4096)
 def started(start_time: str) -> int:
-    """The time as a number that orders as times do; what cannot be read has not started."""
+    """Returns the time in seconds; NOT_STARTED if it is missing or invalid."""
     try:
         return int(datetime.fromisoformat(start_time).timestamp())
     except ValueError:

@@ -1,15 +1,20 @@
-"""Which pods lie where: counts by row for every question that plugins ask about other pods.
+"""PodCounts: how many pods that match a selector are on each row of the node table.
 
-A question is a set of `PodMatch`es that a pod must all meet, or one of them. Asked for the first time, its counts are
-made from the pods in place; from then on they follow the pods, until so many other questions have been asked since that
-they are dropped. Nothing here walks over pods one by one:
+PodTopologySpread, InterPodAffinity and others need such counts. kube-scheduler walks over all pods for them in every
+scheduling cycle; here they are maintained incrementally.
 
-    group     the placed pods of one namespace with equal labels (the replicas of a ReplicaSet), with a count a row
-    counts    one question's sum over the groups that it matches
-    index     groups by label, to find those of a new question; questions by label or by namespace, to find those of a
-              new group. A question that names neither is wide: every new group is compared with it, so few are kept
+A question is a set of `PodMatch`es (selector and namespaces), of which a pod must meet all, or any. Its counts are
+computed when it is asked for the first time. From then on, every pod that is added or removed updates them, until the
+question is evicted because many others were asked since (least recently used). No operation walks over single pods:
 
-A count is sparse (a dict) while few rows count, and a column once many do.
+    group     the placed pods of one namespace with equal labels (such as the replicas of a ReplicaSet), with a count
+              per row. Selectors are matched against groups, not against pods
+    counts    the sum over the groups that a question matches
+    index     groups by label, to find those that a new question matches; questions by label or by namespace, to find
+              those that match a new group. A question that names neither is wide. It has to be compared with every
+              new group, so the number of wide questions is limited separately
+
+Counts are sparse (a dict) while few rows have a count, and dense (a column) once many have.
 """
 
 from __future__ import annotations
@@ -27,11 +32,11 @@ from berth.engine.verdict import BoolColumn, Int64Column
 from berth.model import LabelSelector, Pod, Requirement
 
 KEPT_QUESTIONS: Final = 512
-KEPT_WIDE: Final = 256  # requirements of all questions that neither a label nor a namespace finds
-_KEPT_SUMS: Final = 8
+KEPT_WIDE: Final = 256  # requirements of all wide questions together: what a new group costs at most
+_KEPT_SUMS: Final = 8  # topology keys per question for which sums by domain are maintained
 _DENSE_FROM: Final = 64
 _MANY_COUNTS: Final = 1024
-_LARGE_GROUP: Final = 4  # rows, from which on a group keeps them as arrays
+_LARGE_GROUP: Final = 4  # from so many rows on, a group caches them as arrays
 
 NamespaceLabels = Callable[[str], Mapping[str, str] | None]
 E = TypeVar("E", bound=Hashable)
@@ -39,14 +44,16 @@ E = TypeVar("E", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class PodMatch:
-    """Pods whose labels `selector` matches (None: no pod), in one of `namespaces` or a namespace of these labels."""
+    """Pods whose labels match `selector` (None: no pod), in one of `namespaces`, or in a namespace whose labels match
+    `namespace_selector`.
+    """
 
     selector: LabelSelector | None
     namespaces: frozenset[str]
     namespace_selector: LabelSelector | None = None
 
     def covers(self, namespace: str, namespace_labels: NamespaceLabels) -> bool:
-        """Whether pods of the namespace can match; one that is not known has no labels that could."""
+        """Whether pods of the namespace can match; an unknown namespace never matches by its labels."""
         if namespace in self.namespaces or self.namespace_selector is None:
             return namespace in self.namespaces
         labels = namespace_labels(namespace)
@@ -54,7 +61,7 @@ class PodMatch:
 
 
 class Extent(Protocol):
-    """What counts need to know of the table: how many rows columns have, and since when nodes are as they are."""
+    """What counts need to know of the node table: the length of its columns, and the version of its nodes."""
 
     static_version: int
 
@@ -63,23 +70,23 @@ class Extent(Protocol):
 
 
 class RowCounts:
-    """How many pods of one kind lie on each row. What is handed out is shared: read it, never write it."""
+    """How many pods of one kind are on each row. Returned columns are shared: callers must not write them."""
 
     __slots__ = ("_arrays", "_column", "_extent", "_few", "_summed_at", "_sums", "dropped", "settlement", "version")
 
     def __init__(self, extent: Extent) -> None:
         self.version = 0
-        self.settlement = 0  # moves when a domain that was asked for gets its first pod or loses its last
-        self.dropped = False  # nobody moves these counts any more: whoever kept them asks again
+        self.settlement = 0  # moves when a domain in `_sums` gets its first pod or loses its last
+        self.dropped = False  # evicted and no longer updated: a plugin that holds them must call `PodCounts.of` again
         self._extent = extent
         self._few: dict[int, int] | None = {}
         self._column: Int64Column = np.zeros(0, dtype=np.int64)
         self._arrays: tuple[Int64Column, Int64Column] | None = None
-        self._sums: list[tuple[Int64Column, Int64Column]] = []  # the domains of the rows, and the count of each domain
-        self._summed_at = 0  # the version of the nodes
+        self._sums: list[tuple[Int64Column, Int64Column]] = []  # (domain ids by row, count by domain id)
+        self._summed_at = 0  # the `static_version` at which `_sums` were computed
 
     def add(self, row: int, pods: int) -> None:
-        """Moves the count of a row by `pods`, which may be negative."""
+        """Adds `pods`, which may be negative, to the count of a row, and to the sum of its domain."""
         self.version += 1
         if self._sums and self._summed_at != self._extent.static_version:
             self._sums.clear()
@@ -103,7 +110,7 @@ class RowCounts:
             few.pop(row, None)
 
     def add_many(self, counts: Mapping[int, int]) -> None:
-        """Adds another's counts to these."""
+        """Adds counts by row."""
         if not self._few and not self._sums and self._few is not None:
             self._few, self._arrays = dict(counts), None
             self.version += 1
@@ -119,7 +126,7 @@ class RowCounts:
             self.version += 1
 
     def fill(self, groups: Sequence[_Group]) -> None:
-        """Adds the pods of many groups to these counts, which are empty, in one go where they are many."""
+        """Adds the pods of all groups. The counts must be empty. Many are added in one numpy call, few in a loop."""
         if sum(len(group.rows) for group in groups) <= _MANY_COUNTS:
             for group in groups:
                 self.add_many(group.rows)
@@ -134,14 +141,14 @@ class RowCounts:
         )
 
     def copy(self) -> RowCounts:
-        """The same counts, which are moved on their own from now on."""
+        """Returns an independent copy."""
         counts = RowCounts(self._extent)
         counts._few = None if self._few is None else dict(self._few)
         counts._column = self._column.copy()
         return counts
 
     def refill(self, rows: Int64Column, pods: Int64Column) -> None:
-        """Counts these pods on these rows, which may repeat, and no others any more."""
+        """Replaces all counts by these pods on these rows; a row may occur several times."""
         column = np.zeros(max(self._extent.capacity, int(rows.max(initial=-1)) + 1), dtype=np.int64)
         np.add.at(column, rows, pods)
         counting = column.nonzero()[0]
@@ -155,7 +162,7 @@ class RowCounts:
         self.settlement += 1
 
     def column(self) -> Int64Column:
-        """int64[all rows]: the count of each row."""
+        """Returns int64[all rows]: the count of each row. Switches to a dense column once many rows have a count."""
         rows = self._extent.capacity
         if self._few is not None and len(self._few) > max(_DENSE_FROM, rows // 16):
             self._column = self._spread(rows)
@@ -167,13 +174,13 @@ class RowCounts:
         return self._column[:rows]
 
     def at(self, row: int) -> int:
-        """The count of one row."""
+        """Returns the count of one row."""
         if self._few is not None:
             return self._few.get(row, 0)
         return self._column.item(row) if row < len(self._column) else 0
 
     def counted(self) -> tuple[Int64Column, Int64Column]:
-        """The rows that count, in no order, and their counts."""
+        """Returns the rows whose count is not 0, in no particular order, and their counts."""
         if self._few is None:
             rows = np.flatnonzero(self._column)
             return rows, self._column[rows]
@@ -194,10 +201,10 @@ class RowCounts:
             column[rows[inside]] += weight * counts[inside]
 
     def per_domain(self, domains: Int64Column, size: int) -> Int64Column:
-        """int64[size]: sums by the rows' domain ids, as in a label's column; a row of id -1 is left out.
+        """Returns int64[size]: the sum for each domain; `domains` are the ids by row, a row with id -1 is left out.
 
-        Kept and moved with the counts for as long as nodes stay as they are: a domain's sum is then there for the
-        taking.
+        The sums are cached, and `add` maintains them, until the labels of nodes change. `domains` is compared by
+        identity: the table returns the same array until then.
         """
         version = self._extent.static_version
         if version != self._summed_at:
@@ -214,7 +221,7 @@ class RowCounts:
         inside = rows < len(domains)
         if not inside.all():
             rows, counts = rows[inside], counts[inside]
-        sums = np.zeros(size + 1, dtype=np.int64)
+        sums = np.zeros(size + 1, dtype=np.int64)  # the last entry collects rows with id -1
         np.add.at(sums, domains[rows], counts)
         sums = sums[:size]
         self.settlement += 1
@@ -233,7 +240,7 @@ class RowCounts:
 
 
 def rows_with(counters: Iterable[RowCounts], capacity: int) -> BoolColumn:
-    """bool[capacity]: the rows on which any of these counts a pod."""
+    """Returns bool[capacity]: the rows on which any of these counts is not 0."""
     found = np.zeros(capacity, dtype=np.bool_)
     for counts in counters:
         found[counts.counted()[0]] = True
@@ -241,7 +248,11 @@ def rows_with(counters: Iterable[RowCounts], capacity: int) -> BoolColumn:
 
 
 class LabelIndex(Generic[E]):
-    """Selectors by the labels that they ask for, so that a pod's labels find those that may match it."""
+    """Entries by the labels that their selectors require, so that a pod's labels find the entries that may match it.
+
+    An entry is indexed under one requirement only, the one with the fewest values. An entry without a requirement that
+    names values is wide: it is a candidate for every pod.
+    """
 
     def __init__(self) -> None:
         self._by_label: dict[tuple[str, str], dict[E, None]] = {}
@@ -267,17 +278,17 @@ class LabelIndex(Generic[E]):
                     del self._by_label[wanted.key, value]
 
     def candidates(self, labels: Mapping[str, str]) -> Iterator[E]:
-        """Every entry that may match these labels, once."""
+        """Yields every entry that may match these labels, once."""
         yield from self.wide
         yield from self.named(labels)
 
     @property
     def wide(self) -> Collection[E]:
-        """The entries that no label finds: they may match any."""
+        """The entries that name no value of a label: they may match any labels."""
         return self._others
 
     def named(self, labels: Mapping[str, str]) -> Iterator[E]:
-        """The entries that one of these labels finds, once."""
+        """Yields the entries that are indexed under one of these labels, once."""
         if self._by_label:
             for label in labels.items():
                 yield from self._by_label.get(label, ())
@@ -291,13 +302,13 @@ class LabelIndex(Generic[E]):
 
 
 def narrowest(selectors: Iterable[LabelSelector]) -> Requirement | None:
-    """Of the requirements that name values of a label, one with the fewest; None where there is none."""
+    """Returns the `In` requirement with the fewest values; None if there is none."""
     naming = [r for selector in selectors for r in selector.requirements if r.operator == "In"]
     return min(naming, key=lambda requirement: len(requirement.values), default=None)
 
 
 class _Group:
-    """The placed pods of one namespace that have equal labels and are, or are not, being deleted."""
+    """The placed pods of one namespace that have equal labels, and are all terminating or all not."""
 
     __slots__ = ("_arrays", "deleting", "labels", "namespace", "questions", "rows")
 
@@ -310,7 +321,7 @@ class _Group:
         self.questions: dict[_Question, None] = {}
 
     def move(self, row: int, sign: int) -> None:
-        """A pod of it has come to the row (1) or gone from it (-1)."""
+        """Counts a pod that was added to the row (1) or removed from it (-1)."""
         count = self.rows.get(row, 0) + sign
         if count:
             self.rows[row] = count
@@ -319,7 +330,7 @@ class _Group:
         self._arrays = None
 
     def counted(self) -> tuple[Int64Column, Int64Column]:
-        """The rows that have pods of it, and how many: kept for the next question that matches it."""
+        """Returns the rows that have pods of the group, and how many; cached for the next question that matches."""
         if self._arrays is None:
             size = len(self.rows)
             rows = np.fromiter(self.rows.keys(), np.int64, size)
@@ -328,7 +339,7 @@ class _Group:
 
 
 class _Question:
-    """A question that has been asked, its counts and the groups that they come from."""
+    """A question, its counts, and the groups that it matches."""
 
     __slots__ = ("any_of", "counts", "groups", "matches", "selectors", "terminating")
 
@@ -351,22 +362,22 @@ class _Question:
 
     @property
     def key(self) -> Hashable:
-        """What it is asked by."""
+        """The key in `PodCounts._questions`."""
         return self.matches, self.terminating, self.any_of
 
     @property
     def indexed(self) -> Sequence[LabelSelector]:
-        """The selectors of which a group that matches meets every one."""
+        """The selectors that a matching group meets all of; none if it need only meet any."""
         return () if self.any_of else self.selectors
 
     @property
     def size(self) -> int:
-        """What it takes to compare a group with it."""
+        """The cost of comparing one group with the question, in requirements."""
         return sum(1 + len(selector.requirements) for selector in self.selectors)
 
     @property
     def namespaces(self) -> Collection[str] | None:
-        """Those of the groups that can match; None where their labels say it."""
+        """The namespaces whose groups can match; None if namespace selectors decide."""
         named = [match.namespaces for match in self.matches if match.namespace_selector is None]
         if self.any_of:
             return frozenset[str]().union(*named) if len(named) == len(self.matches) else None
@@ -381,7 +392,7 @@ class PodCounts:
         self._by_namespace: dict[str, dict[_Group, None]] = {}
         self._by_label: dict[tuple[str, str], dict[str, dict[_Group, None]]] = {}
         self._questions: dict[Hashable, _Question] = {}
-        self._by_use: OrderedDict[_Question, None] = OrderedDict()  # that asked for longest ago first
+        self._by_use: OrderedDict[_Question, None] = OrderedDict()  # least recently used first
         self._index: LabelIndex[_Question] = LabelIndex()
         self._in_namespace: dict[str, dict[_Question, None]] = {}
         self._wide: OrderedDict[_Question, None] = OrderedDict()
@@ -390,7 +401,10 @@ class PodCounts:
     # --- asking ------------------------------------------------------------------------------------------------------
 
     def of(self, matches: tuple[PodMatch, ...], terminating: bool = True, any_of: bool = False) -> RowCounts:
-        """The pods that meet all of these, or any of them; without `terminating`, pods being deleted do not count."""
+        """Returns the counts of pods that meet all (or any) of these; without `terminating`, deleted pods are left out.
+
+        The result is shared and updated in place, until it is `dropped`.
+        """
         key = (matches, terminating, any_of)
         question = self._questions.get(key)
         if question is not None:
@@ -400,7 +414,7 @@ class PodCounts:
             return question.counts
         question = _Question(matches, terminating, any_of, self._extent)
         if len(question.selectors) < len(matches):
-            return question.counts  # a selector that is absent matches nothing, ever
+            return question.counts  # a missing selector never matches anything: nothing to maintain
         found = [group for group in self._matching(question) if terminating or not group.deleting]
         question.groups.update(dict.fromkeys(found))
         for group in found:
@@ -440,16 +454,16 @@ class PodCounts:
                 del self._in_namespace[namespace]
 
     def _matching(self, question: _Question) -> Iterable[_Group]:
-        """The groups that the question is about, each once, those that are being deleted included."""
+        """Returns the groups that meet the matches, each once, terminating ones included."""
         if not question.any_of:
             return self._meeting(question.matches, question.selectors)
         each = zip(question.matches, question.selectors, strict=True)
         return dict.fromkeys(group for match, selector in each for group in self._meeting((match,), (selector,)))
 
     def _meeting(self, matches: Sequence[PodMatch], selectors: Sequence[LabelSelector]) -> Iterator[_Group]:
-        """The groups that meet all of these, found by label where one of them names one.
+        """Yields the groups that meet all of these, found by label if a selector names one.
 
-        There may be as many groups as pods: what is asked of each is only what its labels say.
+        There may be as many groups as pods, so the inner loop only compares labels; namespaces are checked outside it.
         """
         wanted = narrowest(selectors)
         if wanted is None:
@@ -509,7 +523,7 @@ class PodCounts:
         self._by_label = {label: _compacted(places) for label, places in self._by_label.items()}
 
     def namespace_changed(self) -> None:
-        """Namespaces have come, gone or other labels: what was asked through their labels is asked anew."""
+        """Drops the questions with namespace selectors: namespaces were added or removed, or their labels changed."""
         through_labels = [
             question
             for question in self._questions.values()

@@ -1,7 +1,7 @@
-"""State: everything that a decision reads, in one place.
+"""State: everything that a scheduling decision reads, in one place.
 
-Nodes and the pods on them are columns (`table`); all other kinds are records under their keys, "namespace/name" or
-"name". The cache writes it, plugins read it.
+Nodes and the pods on them are columns (`table`). All other kinds are records by key, "namespace/name" or "name". The
+scheduler's cache writes the state, plugins read it.
 """
 
 from collections import Counter
@@ -24,9 +24,9 @@ class State:
         self.owners = OwnerIndex()
         self.nominated: dict[str, dict[str, Pod]] = {}
         self._nominated_to: dict[str, str] = {}
-        self.guests = NominatedPods(self.table, self.namespace_labels)  # the same pods, as columns
-        self.disrupting: dict[str, set[str]] = {}  # by key of a budget: UIDs that go, and its status does not show it
-        self.changes = 0  # of objects that are neither nodes nor pods
+        self.guests = NominatedPods(self.table, self.namespace_labels)  # the nominated pods as columns
+        self.disrupting: dict[str, set[str]] = {}  # by budget key: UIDs of evicted pods that its status does not show
+        self.changes = 0  # counts changes of objects that are neither nodes nor pods
         self.selectors_revision = 0  # moves with every change of a service, or of a controller that owns pods
         self._revisions: Counter[str] = Counter()
         self._services: dict[str, LabelIndex[str]] = {}  # keys, by namespace
@@ -34,21 +34,21 @@ class State:
     # --- objects -----------------------------------------------------------------------------------------------------
 
     def put(self, kind: str, key: str, record: Any, news: bool = True) -> None:
-        """Takes in a new version of an object; without `news`, one that differs in nothing that decisions read."""
+        """Stores a new version of an object; without `news`, it differs in nothing that decisions read."""
         before = self.objects[kind].get(key)
         self.objects[kind][key] = record
         if news:
             self._changed(kind, key, before, record)
 
     def drop(self, kind: str, key: str) -> Any:
-        """The object is gone; what it was, or None, is returned."""
+        """Removes an object, and returns its last version, or None if there was none."""
         before = self.objects[kind].pop(key, None)
         if before is not None:
             self._changed(kind, key, before, None)
         return before
 
     def revision(self, kind: str) -> int:
-        """Moves with every change of an object of this kind."""
+        """Returns a number that moves with every change of an object of this kind."""
         return self._revisions[kind]
 
     def _changed(self, kind: str, key: str, before: Any, after: Any) -> None:
@@ -86,7 +86,7 @@ class State:
         return None if namespace is None else namespace.labels
 
     def services_of(self, pod: Pod) -> Iterator[Service]:
-        """The services whose selector matches the pod, in the order of their names."""
+        """Yields the services whose selector matches the pod, sorted by name."""
         index = self._services.get(pod.namespace)
         for key in sorted(index.candidates(pod.labels)) if index is not None else ():
             service: Service = self.objects["Service"][key]
@@ -94,7 +94,7 @@ class State:
                 yield service
 
     def _index_service(self, key: str, before: Service | None, after: Service | None) -> None:
-        """By the labels that it asks for; one that asks for none matches no pod."""
+        """Indexes a service by the labels that its selector requires; without a selector it matches no pod."""
         if before is not None and before.selector:
             index = self._services[before.namespace]
             index.discard(key, (selector_from_labels(before.selector),))
@@ -107,14 +107,14 @@ class State:
     # --- nominations -------------------------------------------------------------------------------------------------
 
     def nominate(self, pod: Pod, node_name: str) -> None:
-        """The pod waits for room on the node that is being made for it: others count with it there."""
+        """Nominates the pod to the node on which preemption makes room for it: others must count it there."""
         self.withdraw(pod.uid)
         self.nominated.setdefault(node_name, {})[pod.uid] = pod
         self._nominated_to[pod.uid] = node_name
         self.guests.add(pod, node_name)
 
     def withdraw(self, uid: str) -> None:
-        """The pod waits for no node any more; one that did not is no error."""
+        """Clears the nomination of the pod, if it has one."""
         node_name = self._nominated_to.pop(uid, None)
         if node_name is not None:
             self.guests.remove(uid)

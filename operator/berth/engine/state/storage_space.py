@@ -1,7 +1,7 @@
-"""StorageSpace: how large a volume of a class can be on each node, as the CSIStorageCapacities say.
+"""StorageSpace: the largest volume of a storage class that can be provisioned on each node, by CSIStorageCapacities.
 
-A driver publishes one object for each class and part of the cluster, often one for every node. Those that select nodes
-by one value of one label, as nearly all do, are looked up by that label's column; others are matched one by one.
+A driver publishes one object for each class and part of the cluster, often one per node. Nearly all select nodes by one
+value of one label: they are looked up by that label's column. Others are matched one by one.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class StorageSpace:
         self._class_of: dict[str, str] = {}
 
     def largest(self, storage_class: str) -> Int64Column:
-        """int64[rows], bytes: the largest volume that fits; NOTHING where none is told of."""
+        """Returns int64[rows], bytes: the largest volume that fits; NOTHING if no capacity is published."""
         table = self._state.table
         space = self._classes.get(storage_class)
         return np.full(table.capacity, NOTHING, dtype=np.int64) if space is None else space.largest(table)
 
     def changed(self, key: str) -> None:
-        """A CSIStorageCapacity came, changed or went."""
+        """Updates a CSIStorageCapacity that was added, changed or removed."""
         before = self._class_of.pop(key, None)
         if before is not None:
             self._classes[before].drop(key)
@@ -122,7 +122,7 @@ class _LabelSpace:
 
 
 def _limit(capacity: CSIStorageCapacity) -> int | None:
-    """The larger part of the truth: how large one volume may be, or else how much is left."""
+    """Returns maximumVolumeSize, or else capacity."""
     return capacity.capacity_bytes if capacity.maximum_volume_bytes is None else capacity.maximum_volume_bytes
 
 

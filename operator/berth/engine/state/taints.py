@@ -1,8 +1,8 @@
-"""The distinct sets of taints that nodes have, and how many taints of each some tolerations leave.
+"""TaintSets: the distinct sets of taints of nodes, and how many taints of each set a pod does not tolerate.
 
-Clusters have few sets as a rule, but nothing bounds them: an autoscaler writes the time into a taint's value. So the
-taints of all sets are numbered, tolerations find theirs by key and value, and sets are summed up as columns. What was
-found for tolerations is kept until a set comes or goes; nodes that change otherwise do not matter.
+Most clusters have few sets, but there is no bound: an autoscaler writes the time into a taint's value. So the taints of
+all sets are numbered, tolerations find their taints by key and value, and the sums per set are computed on columns.
+Results are cached by tolerations, until a set is added or removed. Other changes of nodes do not matter.
 """
 
 from collections import OrderedDict
@@ -29,11 +29,11 @@ class TaintSets:
 
     @property
     def values(self) -> list[Taints]:
-        """By number; a number that no node has stands for no taints."""
+        """The sets by number; an unused number has no taints."""
         return self._sets.values
 
     def use(self, taints: Taints) -> int:
-        """The number of a set, for one more node."""
+        """Returns the number of a set, and counts one more node that has it."""
         before = len(self._sets)
         number = self._sets.use(taints)
         if len(self._sets) != before:
@@ -41,14 +41,14 @@ class TaintSets:
         return number
 
     def release(self, number: int) -> None:
-        """One node less has the set of this number."""
+        """Counts one node less that has the set with this number."""
         before = len(self._sets)
         self._sets.release(number)
         if len(self._sets) != before:
             self._forget()
 
     def untolerated(self, tolerations: Tolerations, effects: tuple[str, ...]) -> Int64Column:
-        """int64[sets]: how many taints of these effects each has that none of the tolerations covers; to be read."""
+        """Returns int64[sets]: the number of taints with these effects that no toleration tolerates; read-only."""
         question = tolerations, effects
         found = self._kept.get(question)
         if found is None:
@@ -72,7 +72,7 @@ class TaintSets:
 class _Numbered:
     """The distinct taints of all sets, by number.
 
-    Which set has which is in two columns, int64[taints of all sets]: `_taint`, and the number of the set, `_of_set`.
+    Two parallel columns, int64[taints of all sets], say which set has which taint: `_taint` and `_of_set`.
     """
 
     def __init__(self, sets: Sequence[Taints]) -> None:
@@ -97,7 +97,7 @@ class _Numbered:
         return np.bincount(self._of_set[left[self._taint]], minlength=self._size)
 
     def _candidates(self, toleration: Toleration) -> Iterable[int]:
-        """The taints that it may cover; of one key, all values only where it covers all."""
+        """Returns the taints that the toleration may tolerate: by key and value, or by key alone for Exists."""
         if not toleration.key:
             return range(len(self._taints))
         if toleration.operator == "Exists":

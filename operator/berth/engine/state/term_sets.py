@@ -1,9 +1,15 @@
-"""Terms that placed pods carry, in sets: those that select the same pods, and how many pods carry them, summed up.
+"""TermSets: sets of affinity terms of placed pods that select the same pods, with summed counts of their carriers.
 
-A tenant can make thousands of different terms that are about everybody. What a decision needs of them is how many pods
-near a node carry any, so a set of many terms has one total for each role and topology key, and keeps it: pods that come
-and go are looked up in the journal of moves, and all terms are walked over only when the set is new. Sets of the same
-terms are one set, for all pods that these select.
+A placed pod carries a term if the term is in its spec.affinity. InterPodAffinity needs, for each node, how many pods in
+its domain carry a term that selects the incoming pod. A tenant can create thousands of different terms that select
+every pod, so a decision must not walk over terms. Therefore:
+
+    a set of few terms     is walked over: each term has its own counts
+    a set of many terms    has one Total per role and topology key: the weighted sum of its terms' counts
+
+Totals are refreshed from a journal (Moves) of pods that were added or removed. All terms are summed up only when a set
+is new, or when the journal no longer reaches back far enough. Sets are interned: all pods that the same terms select
+share one set and its totals. They are held weakly, so a set lives as long as a cached result uses it.
 """
 
 from __future__ import annotations
@@ -18,14 +24,15 @@ import numpy as np
 from berth.engine.state.pod_counts import Extent, RowCounts
 from berth.model import LabelSelector, PodTerm, Role
 
-FEW_TERMS: Final = 8  # of which each speaks for itself
+FEW_TERMS: Final = 8  # up to so many terms, a set has no totals
 _JOURNAL: Final = 1024
 
 
 class CarriedTerm:
-    """A term with its weight (0 where it is required), and how many pods on each row carry it.
+    """A distinct term with its weight (0 if it is required), and the number of pods on each row that carry it.
 
-    `near` is how many of these rows have a node with the topology key; with none, the term is idle.
+    `near` is the number of these rows whose node has the topology key; if it is 0, the term is idle: it applies to no
+    node.
     """
 
     __slots__ = ("near", "pods", "requirements", "role", "rows", "term", "topology_key", "weight")
@@ -47,23 +54,23 @@ def selector_of(term: PodTerm) -> LabelSelector:
 
 
 class Total:
-    """The pods that carry any of several terms of one role and topology key.
+    """The summed counts of several terms with the same role and topology key. It can be used like one term.
 
-    `rows` counts a pod once for each of the terms that it carries, times the term's weight. So the weight of each count
-    is 1, or 0 where the terms are required, as it is for such a term.
+    `rows` counts a pod once for each of the terms that it carries, times the term's weight. So the weight of the total
+    itself is 1, or 0 if the terms are required, as for a required term.
     """
 
     __slots__ = ("role", "rows", "topology_key", "weight")
 
     def __init__(self, like: Speaker, rows: RowCounts) -> None:
-        """`like`: one of the terms, or another total of such."""
+        """`like` is one of the terms, or another total of such terms."""
         self.role: Role = like.role
         self.topology_key: str = like.topology_key
         self.weight: int = min(like.weight, 1)
         self.rows = rows
 
     def add_up(self, terms: Sequence[CarriedTerm]) -> None:
-        """Counts these terms, and nothing else any more."""
+        """Replaces the counts by the sum over these terms."""
         counted = [carried.rows.counted() for carried in terms]
         weights = np.array([carried.weight or 1 for carried in terms], dtype=np.int64)
         pods = np.concatenate([pods for _, pods in counted])
@@ -71,7 +78,7 @@ class Total:
         self.rows.refill(np.concatenate([rows for rows, _ in counted]), pods)
 
     def add(self, carried: CarriedTerm, sign: int) -> None:
-        """Counts one more term (1), or one less (-1)."""
+        """Adds the counts of one term (1), or subtracts them (-1)."""
         rows, pods = carried.rows.counted()
         for row, count in zip(rows.tolist(), pods.tolist(), strict=True):
             self.rows.add(row, sign * count * (carried.weight or 1))
@@ -81,7 +88,7 @@ Speaker = CarriedTerm | Total
 
 
 class Moves:
-    """The journal of carriers: which term, on which row, and whether a pod that carries it came (1) or went (-1)."""
+    """The journal of carriers: (term, row, sign), where a pod that carries the term was added (1) or removed (-1)."""
 
     def __init__(self) -> None:
         self._entries: list[tuple[CarriedTerm, int, int]] = []
@@ -89,7 +96,7 @@ class Moves:
 
     @property
     def mark(self) -> int:
-        """Now, for `since`."""
+        """The current end of the journal, for `since`."""
         return self._begins + len(self._entries)
 
     def note(self, carried: CarriedTerm, row: int, sign: int) -> None:
@@ -99,7 +106,7 @@ class Moves:
             del self._entries[: _JOURNAL // 2]
 
     def since(self, mark: int) -> list[tuple[CarriedTerm, int, int]] | None:
-        """What was noted since then; None: too much."""
+        """Returns the entries since `mark`; None if some of them were dropped already."""
         return None if mark < self._begins else self._entries[mark - self._begins :]
 
     def clear(self) -> None:
@@ -111,7 +118,10 @@ class Moves:
 
 
 class TermSet:
-    """Distinct terms. `speakers` are they, or their totals where they are many: right when `follow` was called last."""
+    """A set of distinct terms. `speakers` are the terms, or their totals if they are many.
+
+    Totals are valid as of the last call of `follow`.
+    """
 
     __slots__ = ("__weakref__", "_mark", "_moves", "_totals", "members", "speakers", "terms")
 
@@ -126,7 +136,7 @@ class TermSet:
         return bool(self._totals)
 
     def sum_up(self, extent: Extent) -> None:
-        """Makes totals of the terms: the first time, and when too much has been noted since they were right."""
+        """Computes the totals from all terms: for a new set, and when the journal does not reach back far enough."""
         alike: dict[tuple[Role, str], list[CarriedTerm]] = {}
         for carried in self.terms:
             alike.setdefault((carried.role, carried.topology_key), []).append(carried)
@@ -139,7 +149,7 @@ class TermSet:
         self._mark = self._moves.mark
 
     def sum_up_like(self, before: TermSet, extent: Extent) -> None:
-        """The same, from the totals of a set that few terms differ from."""
+        """Computes the totals from those of `before`, a set that differs in few terms. Costs only the difference."""
         before.follow(extent)
         went = [carried for carried in before.terms if carried not in self.members]
         came = [carried for carried in self.terms if carried not in before.members]
@@ -153,7 +163,7 @@ class TermSet:
         self.speakers = list(self._totals.values())
 
     def follow(self, extent: Extent) -> None:
-        """Brings the totals up to date."""
+        """Refreshes the totals from the journal."""
         mark = self._moves.mark
         if mark == self._mark:
             return
@@ -168,7 +178,7 @@ class TermSet:
 
 
 class TermSets:
-    """The sets that are in use somewhere, each once."""
+    """All sets that are in use, interned."""
 
     def __init__(self, extent: Extent) -> None:
         self._extent = extent
@@ -178,7 +188,7 @@ class TermSets:
         self.empty = self.of(())
 
     def of(self, terms: Sequence[CarriedTerm], before: TermSet | None = None) -> TermSet:
-        """The set of these terms; `before` is one that few of them are not in, and that has few others."""
+        """Returns the set of these terms. `before` is a set that differs in few terms, to compute totals from."""
         members = frozenset(terms)
         found = self._known.get(members)
         if found is None:
@@ -192,9 +202,9 @@ class TermSets:
         return found
 
     def note(self, carried: CarriedTerm, row: int, sign: int) -> None:
-        """A pod that carries the term has come to the row (1) or gone from it (-1).
+        """Notes that a pod that carries the term was added to the row (1) or removed from it (-1).
 
-        Noted for as long as somebody has totals: the journal holds terms that nobody carries any more.
+        Without totals the journal stays empty: it would keep terms alive that no pod carries any more.
         """
         if self._summed:
             self._moves.note(carried, row, sign)
@@ -206,10 +216,10 @@ class TermSets:
 
 
 class Matched:
-    """The terms that select a pod: those that name a value of a label are `named`, others `wide`.
+    """The terms that select a pod: those whose selector names a value of a label are `named`, the others `wide`.
 
-    Wide terms are the same for most pods. `derived` is for what a plugin works out from the terms alone: it lasts as
-    they do.
+    They are separate sets because wide terms are the same for most pods, so that their totals are shared. `derived` is
+    for what a plugin computes from the terms alone: it is valid as long as this object.
     """
 
     __slots__ = ("_summed", "derived", "named", "wide")
@@ -227,10 +237,10 @@ class Matched:
 
     @property
     def speakers(self) -> Iterator[Speaker]:
-        """Who carries the terms: each term, or totals of many."""
+        """The terms with their counts, or totals of many."""
         return chain(self.wide.speakers, self.named.speakers)
 
     def follow(self, extent: Extent) -> None:
-        """Brings the totals up to date."""
+        """Refreshes the totals."""
         for part in self._summed:
             part.follow(extent)

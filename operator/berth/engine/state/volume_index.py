@@ -1,8 +1,8 @@
-"""VolumeIndex: what placed pods hold on each row, and what storage there is, kept in step with pods and objects.
+"""VolumeIndex: the volumes that placed pods use on each row, and the storage that is available.
 
-A placed pod is booked under what its volumes come down to: CSI volumes by driver and handle, in-tree disks by source
-and name, disks that only one pod may write to, claims. A booking is made again when an object that it was read from
-changes. Nothing here is filled by walking over nodes or pods in a decision.
+A placed pod is indexed (a booking) by what its volumes resolve to: CSI volumes by driver and handle, in-tree disks by
+source and name, disks that only one pod may write to, and claims. A booking is made again when an object that it was
+made from changes. Decisions only look up; they never walk over nodes or pods here.
 
     attached(driver)              int64[rows]    distinct CSI volumes of the driver on the row
     rows_attached(driver, handle) intp[k]        the rows that hold this one
@@ -12,7 +12,9 @@ changes. Nothing here is filled by walking over nodes or pods in a decision.
     disks_of(pod)                 (source, name) of every in-tree disk of a pod, placed or not
     rows_in_conflict(volume)      intp[k]        the rows where another pod uses this disk in a way that excludes it
     users(claim key)                             the pods on known nodes that name the claim as their volume
-    csi_nodes, shelf, space                      what CSINodes, PersistentVolumes and CSIStorageCapacities say
+    csi_nodes                                    volume limits and migrated plugins, from the CSINodes
+    shelf                                        available and reserved PersistentVolumes
+    space                                        the largest volume per class and node, from CSIStorageCapacities
 
 An unbound claim counts as a volume of the driver, or a disk of the source, that its storage class will make.
 """
@@ -57,7 +59,7 @@ class NotItsOwn(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Booking:
-    """A placed pod: the objects it was read from, and what it holds. `failure` says why it cannot be counted."""
+    """What a placed pod holds. `read` are the objects it was computed from; `failure`: why it cannot be counted."""
 
     pod: Pod
     row: int
@@ -101,7 +103,7 @@ class VolumeIndex:
         self.csi_nodes = CSINodeColumns(state)
         self.shelf = VolumeReservations(state)
         self.space = StorageSpace(state)
-        self.version = 0  # moves with everything that placed pods come to hold or let go
+        self.version = 0  # moves whenever what placed pods hold changes
         self._bookings: dict[str, _Booking] = {}
         self._readers: dict[tuple[str, str], set[str]] = {}
         self._attached: dict[str, _Holdings] = {}
@@ -130,7 +132,7 @@ class VolumeIndex:
         self._account(booking, -1)
 
     def changed(self, kind: str, key: str) -> None:
-        """An object of one of STORAGE_KINDS came, changed or went."""
+        """Updates everything that depends on an object of STORAGE_KINDS that was added, changed or removed."""
         for uid in tuple(self._readers.get((kind, key), ())):
             booking = self._bookings[uid]
             self.discard(booking.pod, booking.row)
@@ -175,7 +177,7 @@ class VolumeIndex:
                 yield booking.pod
 
     def counts_with(self, kind: str, key: str) -> bool:
-        """Whether what a placed pod holds hangs on the object of one of STORAGE_KINDS."""
+        """Whether what a placed pod holds depends on this object of STORAGE_KINDS."""
         return (kind, key) in self._readers
 
     def failures(self) -> Iterator[tuple[int, str]]:
@@ -192,9 +194,9 @@ class VolumeIndex:
     # --- what a pod holds, placed or not -----------------------------------------------------------------------------
 
     def attachment(self, pod: Pod, volume: PodVolume) -> tuple[str, str] | None:
-        """Driver and handle of the CSI volume that this is on a node with a CSINode; None where it is none.
+        """Returns driver and handle of the CSI volume, migrated ones included; None if it is not a CSI volume.
 
-        Raises NotItsOwn or Untranslatable where kube-scheduler fails on it.
+        Raises NotItsOwn or Untranslatable where kube-scheduler returns an error.
         """
         if volume.claim is None:
             if volume.source not in MIGRATED:
@@ -247,7 +249,7 @@ class VolumeIndex:
     def _class_of(self, claim: Claim) -> StorageClass | None:
         return self._state.storage_class(claim.storage_class) if claim.storage_class else None
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- internals ---------------------------------------------------------------------------------------------------
 
     def _column(self, holdings: _Holdings | None) -> Int64Column:
         capacity = self._state.table.capacity
@@ -276,7 +278,7 @@ class VolumeIndex:
         )
 
     def _sources(self, pod: Pod) -> Iterator[tuple[str, str]]:
-        """The objects, by kind and key, that the pod's volumes are read from."""
+        """Yields the objects, by kind and key, that the pod's volumes depend on."""
         for volume in pod.volumes:
             if volume.claim is None:
                 continue
@@ -328,12 +330,12 @@ def _inline(volume: PodVolume) -> str:
 
 
 def _placeholder(claim: Claim) -> str:
-    """Stands for the volume that an unbound claim will get; no driver names one like this."""
+    """Returns a handle for the volume that an unbound claim will get; no driver has a handle like this."""
     return f"claim {claim.namespace}/{claim.name}"
 
 
 def _exclusive_disks(volume: PodVolume) -> Iterator[tuple[Hashable, bool]]:
-    """The disk, once for each way to reach it, and whether it may be shared with others that only read it."""
+    """Yields the disk, once per address (rbd monitor), and whether it may be shared with other readers."""
     details = volume.details
     match volume.source:
         case "gcePersistentDisk":

@@ -1,9 +1,9 @@
-"""VolumeShelf: the PersistentVolumes that claims may still get, and who has put a hand on which.
+"""VolumeReservations: the available PersistentVolumes, and those that assumed pods have reserved.
 
-A volume is free (available, kept for nobody), kept for one claim, or of no interest. A pod that has been given a node
-but whose volumes are not bound yet holds a reservation: the volumes it chose are kept for its claims and the claims it
-has made for that node are, for every decision after it, as if it had already been written so. What the API says
-counts more than a reservation.
+A volume is free (phase Available, no claimRef), reserved for one claim (by its claimRef or by an assumed pod), or
+neither. A pod that is assumed on a node, but whose claims are not bound yet, holds a reservation (VolumePlan). Every
+later decision sees the volumes as bound to its claims, and the claims to be provisioned as annotated with the selected
+node, as if both had been written to the API already. What the API says takes precedence over a reservation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class VolumePlan:
-    """How a pod's unbound claims get their volumes on a node: `bindings` are (claim, volume), `provisions` are made."""
+    """How a pod's unbound claims get volumes on a node: `bindings` are (claim, volume), `provisions` get new ones."""
 
     node: str
     bindings: tuple[tuple[Claim, Volume], ...] = ()
@@ -35,11 +35,11 @@ class VolumePlan:
 class VolumeReservations:
     def __init__(self, state: State) -> None:
         self._state = state
-        self.version = 0  # moves with every reservation that comes or goes
+        self.version = 0  # moves with every reservation that is made or released
         self._free: dict[str, FreeVolumes] = {}  # by storage class
         self._class_of: dict[str, str] = {}  # of volumes that are free
         self._kept: dict[str, dict[str, Volume]] = {}  # key of the claim -> volume name
-        self._claim_of: dict[str, str] = {}  # of volumes that are kept
+        self._claim_of: dict[str, str] = {}  # of volumes that are reserved
         self._plans: dict[str, VolumePlan] = {}
         self._reserved: dict[str, dict[str, ClaimReference]] = {}  # volume name -> UID of the pod -> claim
         self._selected: dict[str, dict[str, str]] = {}  # key of the claim -> UID of the pod -> node
@@ -47,16 +47,16 @@ class VolumeReservations:
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def free(self, storage_class: str) -> FreeVolumes | None:
-        """The free volumes of the class; None where it has none."""
+        """Returns the free volumes of the class; None if it has none."""
         return self._free.get(storage_class)
 
     def kept(self, claim: Claim) -> list[Volume]:
-        """The volumes that are kept for this claim, by name."""
+        """Returns the volumes that are reserved for this claim, sorted by name."""
         found = self._kept.get(f"{claim.namespace}/{claim.name}", {})
         return [found[name] for name in sorted(found) if _is_for(found[name].claim_ref, claim)]
 
     def claim(self, namespace: str, name: str) -> Claim | None:
-        """The claim as the next decision sees it."""
+        """Returns the claim as decisions must see it: with the selected node that an assumed pod chose."""
         claim = self._state.claim(namespace, name)
         nodes = self._selected.get(f"{namespace}/{name}") if self._selected else None
         if claim is None or nodes is None or SELECTED_NODE in claim.annotations:
@@ -74,7 +74,7 @@ class VolumeReservations:
     # --- reservations ------------------------------------------------------------------------------------------------
 
     def reserve(self, uid: str, plan: VolumePlan) -> None:
-        """Pods that share a claim may reserve the same."""
+        """Reserves the volumes of a plan for a pod. Pods that share a claim may reserve the same volume."""
         if uid in self._plans:
             raise ValueError(f"pod {uid} has reserved volumes already")
         self._plans[uid] = plan
@@ -87,7 +87,7 @@ class VolumeReservations:
             self._file(volume.name)
 
     def release(self, uid: str) -> None:
-        """Gives back what the pod reserved; a pod without a reservation is no error."""
+        """Releases what the pod reserved; no error if it has no reservation."""
         plan = self._plans.pop(uid, None)
         if plan is None:
             return
@@ -101,11 +101,11 @@ class VolumeReservations:
     # --- following ---------------------------------------------------------------------------------------------------
 
     def changed(self, name: str) -> None:
-        """A PersistentVolume came, changed or went."""
+        """Updates a PersistentVolume that was added, changed or removed."""
         self._file(name)
 
     def _file(self, name: str) -> None:
-        """Puts the volume where it belongs now."""
+        """Files the volume as free, as reserved for a claim, or not at all."""
         self._take_off(name)
         volume = self._state.volume(name)
         if volume is None or volume.deleting:
@@ -132,7 +132,7 @@ class VolumeReservations:
 
 
 def _last(by_uid: dict[str, Value]) -> Value:
-    """Of pods that share, the word of the one that came last."""
+    """Returns the value of the pod that reserved last."""
     return by_uid[next(reversed(by_uid))]
 
 

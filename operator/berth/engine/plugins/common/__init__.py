@@ -1,7 +1,7 @@
-"""What several plugins share.
+"""Code that several plugins share.
 
-allocation, strategies         how full nodes are, and how that scores
-spreading, default_spreading   pods over the domains of a label
-volume_matching                the free volume that each claim would get
-hints                          looks at the object that changed, for queueing hints
+allocation, strategies         how full nodes are, and the scores for that
+spreading, default_spreading   pods per topology domain, for spread constraints
+volume_matching                the available volume that each unbound claim would get
+hints                          checks of the object that changed, for queueing hints
 """

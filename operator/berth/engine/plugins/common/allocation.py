@@ -1,4 +1,4 @@
-"""How full nodes are, as the resource scores see it, and the arguments that name those resources."""
+"""How full nodes are, for the scores by resources, and the plugin arguments that name those resources."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ DEFAULT_RESOURCES = (WeighedResource("cpu", 1), WeighedResource("memory", 1))
 
 
 class Counted(NamedTuple):
-    """A resource that counts for a pod: its number in the table, what the pod asks for of it, and its weight."""
+    """A resource that is scored for a pod: its index in the table, the pod's request, and its weight."""
 
     number: int
     amount: int
@@ -38,10 +38,10 @@ Column = NDArray[Any]
 
 
 class Load(NamedTuple):
-    """A resource on many nodes: what each has and what is taken of it, and what the pod adds.
+    """A resource on many nodes: what is allocatable and used on each, and what the pod adds.
 
-    `everywhere`: every node has some of it; where one has none the resource does not count. The columns may be the
-    table's own: read them, never write them.
+    `everywhere`: every node has some of it; on a node without it, the resource is not scored. The columns may be the
+    table's own: they must not be written.
     """
 
     have: Column
@@ -55,18 +55,18 @@ class Load(NamedTuple):
         return self.have if self.everywhere else np.maximum(self.have, 1)
 
     def filled(self) -> Column:
-        """What is taken with the pod there, at most what there is; a column of its own."""
+        """Returns what is used with the pod there, at most what is allocatable, as a new array."""
         filled: Column = self.taken + self.amount
-        if filled.dtype.kind != "f":  # the sum may have wrapped around, what is left has not
+        if filled.dtype.kind != "f":  # the sum may have overflowed; the difference cannot
             np.copyto(filled, self.have, where=self.have - self.taken < self.amount)
         return np.minimum(filled, self.have, out=filled)
 
 
 def cut_quotient(dividend: Column, divisor: Column | int) -> Column:
-    """dividend / divisor, cut to whole numbers, in place of the dividend; neither is negative.
+    """Divides in place, truncated to whole numbers; neither operand is negative.
 
-    Floats that hold whole numbers below 2**53 give what integers do: the quotient is a whole number or by 1/divisor
-    below the next, and as next * divisor is below 2**53 too, rounding does not bridge that.
+    Floats that hold integers below 2**53 give the same result as integer division: the quotient is an integer, or at
+    least 1/divisor below the next one; as next * divisor is below 2**53, too, rounding cannot reach it.
     """
     if dividend.dtype.kind == "f":
         np.divide(dividend, divisor, out=dividend)
@@ -75,7 +75,7 @@ def cut_quotient(dividend: Column, divisor: Column | int) -> Column:
 
 
 def percentage(part: Column, whole: Column) -> Column:
-    """part * 100 / whole, cut to whole numbers; parts are from 0 to their wholes, and may be written over."""
+    """Returns part * 100 / whole, truncated; parts are from 0 to their wholes, and may be overwritten."""
     if part.dtype.kind == "f":
         part *= MAX_SCORE
         return cut_quotient(part, whole)
@@ -89,9 +89,9 @@ def pod_amount(query: Query, name: str, with_defaults: bool) -> int:
 def counted(
     query: Query, table: NodeTable, resources: Sequence[WeighedResource], with_defaults: bool
 ) -> tuple[Counted, ...]:
-    """The resources that count for the pod; an extended one that it does not ask for does not.
+    """Returns the resources that are scored for the pod, without extended resources that it does not request.
 
-    `with_defaults`: cpu and memory of pods that name none are taken as 100m and 200Mi.
+    `with_defaults`: pods that request no cpu or memory count with 100m and 200Mi.
     """
     found = []
     for resource in resources:
@@ -103,7 +103,7 @@ def counted(
 
 
 def loads(table: NodeTable, rows: Rows, resources: Sequence[Counted], with_defaults: bool) -> Iterator[Load]:
-    """The resources on these rows of known nodes."""
+    """Yields the loads of the resources on these rows, which have known nodes."""
     exact = table.exact and all(resource.amount < EXACT for resource in resources)
     columns = table.floats if exact else table
     for resource in resources:
@@ -113,7 +113,7 @@ def loads(table: NodeTable, rows: Rows, resources: Sequence[Counted], with_defau
 
 
 def loads_without(table: NodeTable, rows: Rows, resources: Sequence[Counted], with_defaults: bool) -> Iterator[Load]:
-    """The same without the pod, on rows of known nodes or not."""
+    """The same without the pod, also for rows without a known node."""
     for resource in resources:
         have = table.allocatable[resource.number, rows]
         everywhere = bool(have.min(initial=1) > 0)
@@ -127,7 +127,7 @@ def _taken(table: NodeTable | Floats, resource: Counted, with_defaults: bool) ->
 
 
 def parse_resources(value: Any, field: str, highest_weight: int = MAX_RESOURCE_WEIGHT) -> tuple[WeighedResource, ...]:
-    """The `resources` of a scoring strategy: names with weights, 1 where none is given."""
+    """Parses the `resources` of a scoring strategy: names with weights, 1 by default."""
     if value is None or value == []:
         return DEFAULT_RESOURCES
     found: list[WeighedResource] = []

@@ -1,8 +1,8 @@
-"""The default constraints of topology spreading: what a policy asks of pods that have none of their own.
+"""The default constraints of PodTopologySpread, for pods that have no constraints of their own.
 
-Their selector is the pod's: the selectors of all services that select it and of the controller that owns it, together.
-A pod that nothing selects is not spread. `System` stands for a constraint on hostnames (maxSkew 3) and one on zones
-(maxSkew 5), both ScheduleAnyway; `List` for the constraints that the policy lists.
+Their selector combines the selectors of all services that select the pod, and of the controller that owns it. A pod
+without any is not spread. `System` is a constraint on hostnames (maxSkew 3) and one on zones (maxSkew 5), both
+ScheduleAnyway; `List` are the constraints in the plugin's arguments.
 """
 
 import re
@@ -50,14 +50,14 @@ _FIELDS: Final = frozenset(
 
 
 def default_selector(pod: Pod, state: State) -> LabelSelector:
-    """The pods that belong with this one; without a requirement where no service or controller selects it."""
+    """Returns the combined selector; without requirements if no service or controller selects the pod."""
     labels: dict[str, str] = {}
     for service in state.services_of(pod):
         labels.update(service.selector)
     requirements: tuple[Requirement, ...] = ()
     owner = _owner(pod, state)
     if owner is not None and owner.selector is not None:
-        if owner.kind == _REPLICATION_CONTROLLER:  # its labels take the place of a service's
+        if owner.kind == _REPLICATION_CONTROLLER:  # its labels replace those of services
             labels.update((wanted.key, wanted.values[0]) for wanted in owner.selector.requirements)
         else:
             requirements = owner.selector.requirements
@@ -72,7 +72,7 @@ def _owner(pod: Pod, state: State) -> WorkloadOwner | None:
 
 
 def read_defaults(args: Mapping[str, Any]) -> tuple[tuple[SpreadConstraint, ...], bool]:
-    """The default constraints in a plugin's arguments, and whether they are the system's."""
+    """Parses the default constraints in the plugin's arguments; the flag tells whether they are the System ones."""
     listed = require_list(args.get("defaultConstraints") or [], "defaultConstraints")
     kind = args.get("defaultingType") or "System"
     if kind not in ("System", "List"):

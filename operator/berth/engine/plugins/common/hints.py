@@ -1,12 +1,12 @@
-"""What the hints of the plugins share: looks at the one object that changed, and at the one node that it is about.
+"""Queueing hints: checks of the object that changed and of its node, which several plugins share.
 
-A hint says False only where the plugin cannot have come to let the pod onto a node by the change. It is right whenever
-it is asked, be it after other changes, because it goes by one of these:
+A hint may return False only if the change cannot have made the plugin accept the pod on a node. Hints may be called
+late, after other changes. They are still correct, because they use one of these arguments:
 
-    the node now         a node on which the plugin still refuses the pod takes it only after another change; where
-                         pods could be pushed out for it, one on which it does so without them
-    before and after     records in which nothing differs that the plugin looks at make no difference to it
-    the pod's own        an object that the pod has nothing to do with now has to do with it only after another change
+    the node now         if the plugin still rejects the pod on the node, only a later change can make it fit there; if
+                         the pod can preempt, the same holds for the node without the possible victims
+    before and after     if nothing differs that the plugin reads, the change has no effect on it
+    the pod's own        if the object is not related to the pod now, only a later change can relate it
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from berth.model import Claim, Node, Pod, StorageClass, Volume
 
 
 def lets_now(change: Change, lets: Callable[[Node], bool]) -> bool:
-    """Whether a node is let now that was not there or not let before; for verdicts that hang on its record alone."""
+    """Whether the node is accepted now, and was new or rejected before; for verdicts that depend on the node alone."""
     old, new = change.old, change.new
     if not isinstance(new, Node):
         return new is not None
@@ -27,9 +27,9 @@ def lets_now(change: Change, lets: Callable[[Node], bool]) -> bool:
 
 
 def fits_there(plugin: Plugin, query: Query, state: State, change: Change) -> bool:
-    """Whether the plugin lets the pod onto the node of the change, as it is now, or may once others are pushed out.
+    """Whether the plugin accepts the pod on the node of the change as it is now, or may do so after preemption.
 
-    For verdicts on a node that hang on that node, its pods, and objects that are neither.
+    For verdicts that depend only on the node, its pods, and objects that are neither pods nor nodes.
     """
     row = state.table.row(change.node)
     if row is None:
@@ -44,7 +44,7 @@ def fits_there(plugin: Plugin, query: Query, state: State, change: Change) -> bo
 
 
 def may_push_out(pod: Pod, state: State) -> bool:
-    """Whether there are pods at all that the pod could preempt."""
+    """Whether there are any pods that the pod could preempt."""
     placed = state.table.pods.priorities
     return pod.preemption_policy != "Never" and min(placed, default=pod.priority) < pod.priority
 
@@ -74,7 +74,7 @@ def claims_of(pod: Pod, state: State) -> Iterator[Claim]:
 
 
 def in_use(state: State, record: object) -> bool:
-    """Whether the disks that pods hold, or are to hold on the nodes that they are nominated to, hang on the object."""
+    """Whether the disks of placed or nominated pods depend on the object."""
     counts_with = state.volumes.counts_with
     match record:
         case Claim():

@@ -1,7 +1,7 @@
-"""How the pods that a spreading constraint counts lie over the domains of its label.
+"""The number of pods per topology domain, for the constraints of PodTopologySpread.
 
-Counted are the pods of the pod's own namespace that the selector matches and that are not being deleted, on the nodes
-that the constraint includes. Domains are those of `table.domains`.
+A constraint counts the pods of the incoming pod's namespace that its selector matches and that are not terminating, on
+the nodes that it includes. Domains are those of `table.domains`.
 """
 
 from functools import cached_property
@@ -21,7 +21,7 @@ HONOR: Final = "Honor"
 
 
 class Wish(NamedTuple):
-    """A constraint that holds for the pod, and the pods that it counts."""
+    """A constraint that applies to the pod, and the pods that it counts."""
 
     constraint: SpreadConstraint
     selector: LabelSelector | None
@@ -29,7 +29,9 @@ class Wish(NamedTuple):
 
 
 class Nodes:
-    """The nodes whose pods count: those of `base`, bool[all rows], that a constraint's policies let in."""
+    """The nodes whose pods count: those of `base`, bool[all rows], that a constraint's nodeAffinityPolicy and
+    nodeTaintsPolicy include.
+    """
 
     def __init__(self, table: NodeTable, pod: Pod, base: BoolColumn) -> None:
         self.base = base
@@ -56,9 +58,9 @@ class Nodes:
 
 
 class Ground(NamedTuple):
-    """Where a constraint counts pods: on the included nodes, which all have the label.
+    """The nodes that a constraint includes, all of which have the label.
 
-    `whole`: no node that has the label is left out. `present` bool[domains]: those with an included node; None: all.
+    `whole`: every node with the label is included. `present` bool[domains]: those with an included node; None: all.
     """
 
     domains: Domains
@@ -91,7 +93,7 @@ def count_pods(pod: Pod, selector: LabelSelector | None, table: NodeTable) -> Ro
 
 
 def pods_per_domain(counts: RowCounts, ground: Ground) -> Int64Column:
-    """int64[domains]: the pods on the included nodes."""
+    """Returns int64[domains]: the number of pods on the included nodes."""
     domains = ground.domains
     if ground.whole:
         return counts.per_domain(domains.ids, domains.size)
@@ -113,10 +115,10 @@ def with_tried(
     pod: Pod,
     table: NodeTable,
 ) -> Int64Column:
-    """The pods of each domain, as kube-scheduler counts on when pods are moved tentatively.
+    """Returns the number of pods per domain as kube-scheduler updates it when pods are moved tentatively.
 
-    It then adds and takes away every pod that the selector matches, those too that it does not count where they lie:
-    pods that are being deleted, and all pods where the selector has no requirements.
+    It then adds and subtracts every pod that the selector matches, also pods that it did not count in the first place:
+    terminating pods, and all pods if the selector has no requirements.
     """
     if selector is None:
         return pods
@@ -129,7 +131,7 @@ def with_tried(
 
 
 def fewest_pods(pods: Int64Column, ground: Ground, min_domains: int) -> int:
-    """The pods of the domain that has the fewest, of those with an included node; 0 where these are too few."""
+    """Returns the lowest number of pods in a domain with an included node; 0 if there are fewer than `min_domains`."""
     found = pods if ground.present is None else pods[ground.present]
     return found.item(found.argmin()) if len(found) >= min_domains else 0
 
@@ -137,10 +139,10 @@ def fewest_pods(pods: Int64Column, ground: Ground, min_domains: int) -> int:
 def fewest_pods_with(
     pods: Int64Column, ground: Ground, min_domains: int, there: Int64Column, more: Int64Column
 ) -> Int64Column:
-    """int64[k]: the same for each of k questions, in which one included domain, of `there` pods, has `more` than now.
+    """Returns int64[k]: the same for k cases, in each of which one included domain, with `there` pods, gets `more`.
 
-    The domain with the fewest is then that one or, of the others, the one that has the fewest now: the first of all or,
-    where that is the domain itself, the second.
+    The lowest number is then that of this domain, or the lowest of the others: that is the lowest of all or, if this
+    domain has it, the second lowest.
     """
     fewest = np.full(len(there), fewest_pods(pods, ground, min_domains), dtype=np.int64)
     found = pods if ground.present is None else pods[ground.present]
@@ -154,9 +156,9 @@ def fewest_pods_with(
 def over_feasible(
     table: NodeTable, domains: Domains, wish: Wish, nodes: Nodes, ids: Int64Column, feasible: BoolColumn
 ) -> tuple[Int64Column, int]:
-    """The pods of each domain, and how many domains the feasible ones of the rows with these `ids` make.
+    """Returns the number of pods per domain, and the number of domains of the feasible rows (domain ids `ids`).
 
-    Where nodes without the label count, they are a domain of their own, the same as an empty value's.
+    If nodes without the label count, they are one domain, the same as that of an empty value.
     """
     included = nodes.included(wish.constraint)
     unlabelled = nodes.base & ~domains.labelled if domains.nodes < len(table) else None

@@ -1,11 +1,11 @@
-"""The scoring strategies of NodeResourcesFit: how full a node may look to be liked.
+"""The scoring strategies of NodeResourcesFit.
 
-LeastAllocated             the free share, weighed over the resources: (allocatable - requested) * 100 / allocatable
-MostAllocated              the taken share: requested * 100 / allocatable
-RequestedToCapacityRatio   the taken share sent through a broken line of your own (`shape`), resources that score 0 left
-                           out of the mean, rounded half up
+LeastAllocated             weighted mean of the free share: (allocatable - requested) * 100 / allocatable
+MostAllocated              weighted mean of the used share: requested * 100 / allocatable
+RequestedToCapacityRatio   weighted mean of a piecewise linear function (`shape`) of the used share; resources that
+                           score 0 are left out of the mean, which is rounded half up
 
-All divisions cut to whole numbers, as kube-scheduler's do.
+All divisions truncate to whole numbers, as in kube-scheduler.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,9 +37,9 @@ MAX_SHAPE_SCORE = 10
 
 
 class Strategy(Protocol):
-    """How taken a node may look to be liked: on columns, and of a single node with the same arithmetic.
+    """Scores nodes by how full they are: on columns, and for a single node with the same arithmetic.
 
-    Amounts are with the scoring defaults; a resource that the node has none of is left out.
+    Amounts include the scoring defaults; a resource that the node does not have is left out.
     """
 
     def columns(self, resources: Iterable[Load], nodes: int) -> Int64Column: ...
@@ -48,7 +48,7 @@ class Strategy(Protocol):
 
 
 def parse_strategy(value: Any) -> tuple[tuple[WeighedResource, ...], Strategy]:
-    """The resources that a `scoringStrategy` looks at, and how it scores them."""
+    """Parses a `scoringStrategy`: its resources, and how it scores them."""
     if value is None:
         return DEFAULT_RESOURCES, _Mean(free=True)
     field = "scoringStrategy"
@@ -67,7 +67,7 @@ def parse_strategy(value: Any) -> tuple[tuple[WeighedResource, ...], Strategy]:
 
 
 class _Mean:
-    """The weighed mean of the free or the taken share."""
+    """The weighted mean of the free or the used share."""
 
     def __init__(self, free: bool) -> None:
         self._free = free
@@ -103,7 +103,7 @@ class _Mean:
 
 
 class _AlongLine:
-    """The weighed mean of what the line gives for the taken share; what it gives 0 for is left out."""
+    """The weighted mean of the shape's scores for the used share; resources that score 0 are left out."""
 
     def __init__(self, line: NDArray[np.int64]) -> None:
         self._line = line
@@ -130,7 +130,7 @@ class _AlongLine:
 
 
 class _Weights:
-    """The sum of the weights of the resources that count on a node: a number while it is the same on all of them."""
+    """The sum of the weights of the resources on a node: one number while it is the same on all nodes."""
 
     def __init__(self) -> None:
         self._sum: int | Int64Column = 0
@@ -144,7 +144,7 @@ class _Weights:
 
 
 def _parse_shape(value: Any, field: str) -> NDArray[np.int64]:
-    """int64[101]: the score at each whole percentage of use."""
+    """Returns int64[101]: the score at each whole percentage of utilization."""
     ratio = require_object(value if value is not None else {}, field, "shape")
     points: list[tuple[int, int]] = []
     for index, item in enumerate(require_list(ratio.get("shape", []), f"{field}.shape")):
@@ -163,5 +163,5 @@ def _parse_shape(value: Any, field: str) -> NDArray[np.int64]:
 def _on_line(points: Sequence[tuple[int, int]], used: int) -> int:
     for (before, low), (after, high) in pairwise(points):
         if before < used <= after:
-            return low + int((high - low) * (used - before) / (after - before))  # cut towards zero, as Go divides
+            return low + int((high - low) * (used - before) / (after - before))  # truncates towards zero, as Go does
     return points[0][1] if used <= points[0][0] else points[-1][1]

@@ -1,8 +1,8 @@
-"""Which free volume each claim of a pod would get, on every node at once.
+"""Which available volume each unbound claim of a pod would get, on every node at once.
 
-kube-scheduler asks node by node: claims by size, the smallest volume that fits and can be reached, none of them twice.
-Here the volumes that fit a claim are put in order once, and each row is offered the first few that it can reach: one
-more than there are claims before it, for at most so many of them can be taken.
+kube-scheduler does it node by node: claims by size, each gets the smallest volume that satisfies it and can be used on
+the node, no volume twice. Here the volumes that satisfy a claim are sorted once, and each row gets the first few that
+it can reach: one more than there are claims before this one, because at most that many can be taken already.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,14 +20,14 @@ NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """`chosen[i]` int64[rows] is the number, in `volumes`, of what `claims[i]` gets on the row; NONE where nothing."""
+    """`chosen[i]` int64[rows] is the index in `volumes` of the volume that `claims[i]` gets on the row, or NONE."""
 
     claims: tuple[Claim, ...]
     volumes: Sequence[Volume | None]
     chosen: tuple[Int64Column, ...]
 
     def on(self, row: int) -> tuple[tuple[tuple[Claim, Volume], ...], tuple[Claim, ...]]:
-        """(claim, volume) of those that get one on the row, and the claims that get none."""
+        """Returns (claim, volume) of the claims that get a volume on the row, and the claims that get none."""
         bindings, missing = [], []
         for claim, column in zip(self.claims, self.chosen, strict=True):
             volume = self.volumes[column[row]] if column[row] != NONE else None
@@ -38,12 +38,12 @@ class Match:
         return tuple(bindings), tuple(missing)
 
     def missing(self) -> Iterator[tuple[Claim, BoolColumn]]:
-        """Each claim with the rows where it gets nothing."""
+        """Yields each claim with the rows where it gets no volume."""
         return ((claim, column == NONE) for claim, column in zip(self.claims, self.chosen, strict=True))
 
 
 def match_claims(claims: Sequence[Claim], state: State) -> Match:
-    """What each of the claims, which wait for their first consumer, would get on each row."""
+    """Returns the volume that each of the claims (WaitForFirstConsumer) would get on each row."""
     by_size = sorted(claims, key=lambda claim: claim.requested_bytes)
     volumes = _Numbers()
     chosen: list[Int64Column] = []
@@ -61,14 +61,14 @@ def match_claims(claims: Sequence[Claim], state: State) -> Match:
 
 
 def reaches(affinity: NodeSelector | None, labels: Mapping[str, str]) -> bool:
-    """Whether a volume of this affinity can be reached from a node with these labels."""
+    """Whether a volume with this node affinity can be used on a node with these labels."""
     if affinity is None:
         return True
     return any(all(r.matches(labels) for r in t.expressions) for t in affinity.terms if t.expressions or t.fields)
 
 
 class _Numbers:
-    """Numbers for the volumes of all classes that a pod asks for, and for those that are kept for its claims."""
+    """Indexes for the volumes of all classes of a pod's claims, and for those that are reserved for its claims."""
 
     def __init__(self) -> None:
         self.volumes: list[Volume | None] = []
@@ -91,7 +91,7 @@ class _Numbers:
 def _prefer_kept(
     claim: Claim, column: Int64Column, volumes: _Numbers, chosen: Sequence[Int64Column], state: State
 ) -> Int64Column:
-    """A volume that is kept for the claim is the only one it gets, on nodes that reach it."""
+    """If a volume is reserved for the claim, it is the only one that the claim gets, on nodes that can use it."""
     for volume in state.volumes.shelf.kept(claim):
         if volume.storage_class == (claim.storage_class or "") and suits(claim, volume):
             number = np.full_like(column, volumes.of_kept(volume))
