@@ -96,6 +96,19 @@ def test_a_node_local_plugin_says_the_same_of_a_node_when_other_nodes_are_not_th
             assert some == {name: whole[name] for name in nodes}
 
 
+@pytest.mark.parametrize("name", [name for name in FILTERS if PLUGINS[name].reads_only_usage])
+def test_a_filter_that_reads_only_usage_says_the_same_with_the_columns_handed_over(name):
+    for world in worlds():
+        plugin, state = make(name, world), state_of(world.objects)
+        rows = row_numbers(state.table.rows)
+        query = Query(world.pod, state.table)
+        columns = (state.table.free.take(rows, axis=1), state.table.allocatable.take(rows, axis=1))
+        told, asked = plugin.filter_with_free(query, *columns), plugin.filter(query, state, rows)
+        for place in range(len(rows)):
+            assert told.codes[place] == asked.codes[place]
+            assert not told.codes[place] or told.reasons(place) == asked.reasons(place)
+
+
 @pytest.mark.parametrize("name", sorted(PLUGINS))
 def test_nothing_that_a_plugin_is_given_is_changed(name):
     for world in worlds():

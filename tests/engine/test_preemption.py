@@ -45,6 +45,10 @@ class Choking(NodeResourcesFit):
         self._swallow()
         return super().filter(query, state, rows)
 
+    def filter_with_free(self, query, free, allocatable):
+        self._swallow()
+        return super().filter_with_free(query, free, allocatable)
+
     def fits_row(self, query, state, row):
         self._swallow()
         return super().fits_row(query, state, row)

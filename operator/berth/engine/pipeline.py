@@ -32,7 +32,6 @@ from berth.engine.answer_cache.entries import Scorer
 from berth.engine.events import ANY, Event
 from berth.engine.extender_result import EXTENDERS, ExtenderResult, points_of, verdicts_of
 from berth.engine.plugin import Plugin, Query
-from berth.engine.plugins.node_resources_fit import NodeResourcesFit
 from berth.engine.state.node_table import NodeTable
 from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
@@ -536,11 +535,6 @@ class Pipeline:
             return int(random.random() * tied)  # faster than randrange, and its bias is negligible for so few
         self._turn += 1
         return (self._turn - 1) % tied
-
-
-def reads_resources(opinion: Opinion) -> bool:
-    """Whether the filter reads only the resource usage of the pods on a node, and nothing else of them."""
-    return isinstance(opinion.plugin, NodeResourcesFit)
 
 
 def _nominated_to(row: int, pod: Pod, state: State) -> list[tuple[Pod, str]]:

@@ -5,6 +5,7 @@ returns equal answers for equal input. It never raises for "does not fit".
 
     pre_filter(query, state)        PreFilter: skip Filter, reject the pod on all nodes, or name the only nodes
     filter(query, state, rows)      Filter: a verdict for each row
+    filter_with_free(...)           the same with other amounts free, for plugins with `reads_only_usage`
     filter_with_nominated(...)      the same with each row's nominated pods there, for plugins that read pods
     pre_score(query, state)         PreScore; False: skip Score, every node scores 0
     score(query, state, rows)       Score: a number for each row, any scale
@@ -30,6 +31,8 @@ What its answers depend on decides how long they stay cached (answer_cache/cache
     reach         the rows whose verdicts a change on other rows affects, for filters that are not node_local
     reads_pods    the verdict on a node depends on pods. If the plugin is also node_local, a pod that leaves a node
                   never makes it reject a node that it accepted
+    reads_only_usage    of the pods on a node the verdict depends only on the resources that they use; then there is
+                  `filter_with_free`, and preemption needs no trial moves for it
     watched       the nodes whose own pods can change the verdict on them, if the plugin knows
     local_events  the events of `wakes_on` that change the verdict on the node of the event only. Such an event makes
                   no pod schedulable that another plugin still rejects on that node
@@ -50,6 +53,7 @@ import numpy as np
 from berth.engine.answer_cache.equivalence import Axis, EquivalenceGroups
 from berth.engine.events import Change, Event
 from berth.engine.queueing.marks import NODE, Mark, Marks
+from berth.engine.state.amounts import Amounts
 from berth.engine.state.node_table import NodeTable
 from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
@@ -103,6 +107,7 @@ class Plugin:
     scores: ClassVar[bool] = False
     node_local: ClassVar[bool] = True
     reads_pods: ClassVar[bool] = False
+    reads_only_usage: ClassVar[bool] = False
     wakes_on: frozenset[Event] = frozenset()
     local_events: frozenset[Event] = frozenset()
 
@@ -152,6 +157,13 @@ class Plugin:
     def fits_row(self, query: Query, state: State, row: int) -> bool:
         """`filter` for a single row. Plugins override it where that is faster: cached answers are refreshed with it."""
         return bool(self.filter(query, state, np.array([row], dtype=np.intp)).codes[0] == 0)
+
+    def filter_with_free(self, query: Query, free: Amounts, allocatable: Amounts) -> Verdicts:
+        """Returns one verdict per node, as if the nodes had this much free: int64[resources, nodes] both.
+
+        For plugins with `reads_only_usage`. Preemption calls it for nodes without some of their pods.
+        """
+        raise NotImplementedError(f"{self.name} reads more of pods than what they use")
 
     def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts | None:
         """Returns the verdicts on `nominated.rows`, each as if its own nominated pods, and no others, were on the node.

@@ -67,6 +67,7 @@ def check_contract(kind: type[Plugin], args: Body | None, bodies: Sequence[Body]
         assert said == _all_said(plugin, pod, cluster(reversed(bodies))), "the order of the nodes changes its answer"
         _check_some_rows(plugin, pod, state)
         _check_nothing_changed(plugin, pod, state)
+        _check_free(plugin, pod, state)
         _check_nominated(plugin, pod, cluster(bodies))
         for number in (0, 1):
             nodes = [body for body in bodies if body["kind"] == "Node"][:number]
@@ -136,6 +137,21 @@ def _check_some_rows(plugin: Plugin, pod: Pod, state: State) -> None:
     if plugin.scores and (plugin.node_local or knows_bounds(plugin)):
         points, fewer = scores(plugin, pod, state, raw=True), scores(plugin, pod, state, some, raw=True)
         assert fewer == {name: points[name] for name in fewer}, "asked about some nodes it gives them other scores"
+
+
+def _check_free(plugin: Plugin, pod: Pod, state: State) -> None:
+    """Asserts that `filter_with_free` agrees with `filter` on the amounts that are free now."""
+    table, query = state.table, Query(pod, state.table)
+    if not (plugin.filters and plugin.reads_only_usage) or isinstance(verdicts(plugin, pod, state), str):
+        return
+    rows = row_numbers(table.rows)
+    whole, free = plugin.filter(query, state, rows), table.free.take(rows, axis=1)
+    said = plugin.filter_with_free(query, free, table.allocatable.take(rows, axis=1))
+    for place, row in enumerate(rows.tolist()):
+        assert (said.codes[place], said.codes[place] and said.reasons(place)) == (
+            whole.codes[place],
+            whole.codes[place] and whole.reasons(place),
+        ), f"filter_with_free says otherwise than filter of node {table.name(row)}"
 
 
 def _check_nominated(plugin: Plugin, pod: Pod, state: State) -> None:

@@ -54,7 +54,7 @@ def column_of(answer: object, dtype: type[np.generic], length: int) -> NDArray[A
     return answer.copy()
 
 
-def _verdicts(plugin: Plugin, answer: object, query: Any, state: State, rows: Rows) -> Verdicts:
+def _verdicts(plugin: Plugin, answer: object, query: Any, state: State | None, rows: Rows) -> Verdicts:
     if not isinstance(answer, Verdicts):
         raise InvalidAnswer(f"{show(answer)}, not Verdicts")
     codes = column_of(answer.codes, np.int8, row_count(rows))
@@ -70,6 +70,12 @@ def _verdicts(plugin: Plugin, answer: object, query: Any, state: State, rows: Ro
         return _later(plugin, "describe() of filter()", lambda: _texts(answer.describe(cause)))
 
     return Verdicts(codes, causes, describe)
+
+
+def _verdicts_with_free(
+    plugin: Plugin, answer: object, query: Any, free: NDArray[np.int64], allocatable: NDArray[np.int64]
+) -> Verdicts:
+    return _verdicts(plugin, answer, query, None, slice(0, free.shape[1]))
 
 
 def _verdicts_with(
@@ -232,6 +238,7 @@ CHECKS: Mapping[str, Check] = {
     "reach": _reach,
     "pre_filter": _pre_filter,
     "filter": _verdicts,
+    "filter_with_free": _verdicts_with_free,
     "filter_with_nominated": _verdicts_with,
     "minds_nominated": _minded,
     "fits_row": _flag,

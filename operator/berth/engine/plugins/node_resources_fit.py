@@ -21,7 +21,7 @@ from berth.engine.plugins.common.allocation import Counted, counted, loads, requ
 from berth.engine.plugins.common.hints import fits_there
 from berth.engine.plugins.common.strategies import parse_strategy
 from berth.engine.state.amounts import Amounts, difference
-from berth.engine.state.node_table import NOWHERE, PODS, NodeTable
+from berth.engine.state.node_table import NOWHERE, PODS
 from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, row_count
@@ -29,12 +29,15 @@ from berth.model import Node, Pod, is_extended_resource
 
 TOO_MANY_PODS = "Too many pods"
 
+_Column = Callable[[int], Amounts]
+
 
 class NodeResourcesFit(Plugin):
     name = "NodeResourcesFit"
     filters = True
     scores = True
     reads_pods = True
+    reads_only_usage = True
     wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.POD_REMOVED, Event.POD_SHRUNK})
     local_events = wakes_on
 
@@ -53,17 +56,22 @@ class NodeResourcesFit(Plugin):
         return NOTHING_ELSE
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
-        free = state.table.free
-        return self._judged(query, state.table, rows, lambda index: free[index, rows])
+        free, allocatable = state.table.free, state.table.allocatable
+        return self._judged(query, lambda index: free[index, rows], lambda index: allocatable[index, rows])
+
+    def filter_with_free(self, query: Query, free: Amounts, allocatable: Amounts) -> Verdicts:
+        return self._judged(query, free.__getitem__, allocatable.__getitem__)
 
     def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts:
-        free, rows = state.table.free, nominated.rows
+        free, allocatable, rows = state.table.free, state.table.allocatable, nominated.rows
         return self._judged(
-            query, state.table, rows, lambda index: difference(free[index, rows], nominated.taking(index))
+            query,
+            lambda index: difference(free[index, rows], nominated.taking(index)),
+            lambda index: allocatable[index, rows],
         )
 
-    def _judged(self, query: Query, table: NodeTable, rows: Rows, free: Callable[[int], Amounts]) -> Verdicts:
-        """Returns the verdicts on these rows; `free` returns what is free, by the index of the resource."""
+    def _judged(self, query: Query, free: _Column, allocatable: _Column) -> Verdicts:
+        """Returns one verdict per node; `free` and `allocatable` return a column by the index of the resource."""
         wanted = self._wanted(query)
         short, refused = [], None
         for index, amount, _ in wanted.somewhere:
@@ -76,7 +84,7 @@ class NodeResourcesFit(Plugin):
             short.append(np.ones(len(codes), dtype=np.bool_))
         elif codes.any():
             for index, amount, _ in wanted.somewhere[1:]:
-                codes[amount > table.allocatable[index, rows]] = Code.UNRESOLVABLE
+                codes[amount > allocatable(index)] = Code.UNRESOLVABLE
         return _explained(codes, short, wanted.reasons)
 
     def fits_row(self, query: Query, state: State, row: int) -> bool:

@@ -26,7 +26,6 @@ already has both verdicts.
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -35,14 +34,14 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.pipeline import Opinion, Pipeline, Survey, moved, reads_resources
+from berth.engine.pipeline import Opinion, Pipeline, Survey, moved
 from berth.engine.plugin import Query
 from berth.engine.state.amounts import Amounts, difference, sums
 from berth.engine.state.budgets import Budgets
 from berth.engine.state.nominated_pods import Promised
 from berth.engine.state.placed_pods import started
 from berth.engine.state.state import State
-from berth.engine.verdict import BoolColumn, Code, Int64Column, Verdicts, row_count, row_numbers
+from berth.engine.verdict import BoolColumn, Code, Int64Column, Verdicts, row_numbers
 from berth.model import Pod
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -168,7 +167,7 @@ class VictimSearch:
         self._asked = [opinion for opinion in survey.opinions if opinion.verdicts is not None]
         without = [opinion.verdicts for opinion in survey.without or survey.opinions if opinion.verdicts is not None]
         self._changing = [opinion for opinion in self._asked if opinion.plugin.reads_pods]
-        self._fit = [opinion.plugin for opinion in self._asked if reads_resources(opinion)]
+        self._fit = [opinion.plugin for opinion in self._asked if opinion.plugin.reads_only_usage]
         found = state.guests.promised(query.pod)
         self._rows_with_nominated: set[int] = set() if found is None else set(found.rows.tolist())
         self._nominated_usage = None if found is None else self._spread_out(found)
@@ -254,7 +253,7 @@ class VictimSearch:
         Such nodes are tried one by one. `without` are the verdicts without nominated pods. A node that has nominated
         pods and is rejected without them is tried, too: the one column of verdicts cannot express both cases.
         """
-        if not opinion.plugin.reads_pods or reads_resources(opinion):
+        if not opinion.plugin.reads_pods or opinion.plugin.reads_only_usage:
             return None
         affected = np.ones(self._table.capacity, dtype=np.bool_)
         if opinion.plugin.node_local and opinion.verdicts is not None:
@@ -295,20 +294,6 @@ class VictimSearch:
             stay[:, self._pods.row[slots[begins]]] = sums(self._pods.usage.take(slots, axis=1), begins)
         free[:, places] = self._table.allocatable.take(rows[places], axis=1) - stay.take(rows[places], axis=1)
 
-    @contextmanager
-    def _replaced_columns(self, rows: Numbers, free: Amounts) -> Iterator[None]:
-        """Replaces the table's columns for the block: its first rows become these rows, with so much free.
-
-        So NodeResourcesFit can run on hypothetical amounts without a second implementation.
-        """
-        table = self._table
-        kept = table.free, table.allocatable
-        try:
-            table.free, table.allocatable = free, table.allocatable.take(rows, axis=1)
-            yield
-        finally:
-            table.free, table.allocatable = kept
-
     def _may_fit(self, positions: Numbers, rows: Numbers, free: Amounts, asked: BoolColumn) -> BoolColumn:
         """Returns bool[rows]: where the pod may fit once all pods of lower priority are gone.
 
@@ -334,9 +319,8 @@ class VictimSearch:
         """Returns the filter's verdicts with so much free, and all else unchanged; None: the pod fits everywhere."""
         verdicts = opinion.verdicts
         assert verdicts is not None
-        if reads_resources(opinion):
-            with self._replaced_columns(rows, free):
-                return opinion.plugin.filter(self._query, self._state, slice(0, len(rows)))
+        if opinion.plugin.reads_only_usage:
+            return opinion.plugin.filter_with_free(self._query, free, self._table.allocatable.take(rows, axis=1))
         if verdicts.all_fit:
             return None
         return Verdicts(verdicts.codes[positions], lambda: verdicts.causes[positions], verdicts.describe)
@@ -353,24 +337,23 @@ class VictimSearch:
         victim = np.zeros(len(lower.slots), dtype=np.bool_)
         turns = _steps(lower.place, protected)
         places = lower.place[turns[0]]  # rows with the most pods first: each step works on a prefix of them
-        free = free.take(places, axis=1)
-        with self._replaced_columns(rows[places], free):
-            for turn in turns:
-                there = slice(0, len(turn))
-                usage = self._pods.usage.take(lower.slots[turn], axis=1)
-                before = free[:, there].copy()
-                free[:, there] = difference(before, usage)
-                short = self._short(there)
-                if short.any():  # the preemptor does not fit any more: the pod is a victim and stays away
-                    np.copyto(free[:, there], before, where=short)
-                    victim[turn[short]] = True
+        free, allocatable = free.take(places, axis=1), self._table.allocatable.take(rows[places], axis=1)
+        for turn in turns:
+            there = slice(0, len(turn))
+            usage = self._pods.usage.take(lower.slots[turn], axis=1)
+            before = free[:, there].copy()
+            free[:, there] = difference(before, usage)
+            short = self._short(free[:, there], allocatable[:, there])
+            if short.any():  # the preemptor does not fit any more: the pod is a victim and stays away
+                np.copyto(free[:, there], before, where=short)
+                victim[turn[short]] = True
         return self._found(rows, _Lower(lower.slots[victim], lower.place[victim]), protected[victim])
 
-    def _short(self, rows: slice) -> BoolColumn:
-        """Returns bool[rows]: where NodeResourcesFit rejects the pod."""
-        short = np.zeros(row_count(rows), dtype=np.bool_)
+    def _short(self, free: Amounts, allocatable: Amounts) -> BoolColumn:
+        """Returns one bool per node: where the pod does not fit with this much free."""
+        short = np.zeros(free.shape[1], dtype=np.bool_)
         for plugin in self._fit:
-            short |= ~plugin.filter(self._query, self._state, rows).fits
+            short |= ~plugin.filter_with_free(self._query, free, allocatable).fits
         return short
 
     def _found(self, rows: Numbers, victims: _Lower, protected: BoolColumn) -> _Found:
