@@ -56,7 +56,8 @@ from bench.worlds import (
     spread,
     term,
 )
-from berth.engine.pipeline import Pipeline, Placement, diagnose
+from berth.engine.diagnosis import diagnose
+from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.plugin import Query
 from berth.engine.preemption.preemption import Preemption
 from berth.engine.preemption.victims import Nomination

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any
 
-from berth.engine.pipeline import Diagnosis, Pipeline, Placement
+from berth.engine.diagnosis import Diagnosis
+from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.registry import make_plugin
 from berth.model import parse_pod
 from engine.worlds import state_of

@@ -5,9 +5,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from berth.engine.pipeline import moved
 from berth.engine.plugin import Plugin, Query
 from berth.engine.registry import PLUGINS
+from berth.engine.trial import moved
 from berth.engine.verdict import Code, row_numbers
 from engine.worlds import make, state_of, worlds
 

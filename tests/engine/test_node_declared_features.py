@@ -2,7 +2,8 @@
 
 from random import Random
 
-from berth.engine.pipeline import Diagnosis, Pipeline, Placement
+from berth.engine.diagnosis import Diagnosis
+from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.registry import make_plugin
 from berth.model import parse_node, parse_pod
 from engine.worlds import state_of

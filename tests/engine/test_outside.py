@@ -3,8 +3,9 @@
 from collections import Counter
 from random import Random
 
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.extender_result import LEFT_OUT, ExtenderResult, Refusal
-from berth.engine.pipeline import Diagnosis, Pipeline, Placement, TieBreak
+from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.registry import make_plugin
 from berth.engine.verdict import Code
 from berth.model import parse_pod

@@ -9,9 +9,10 @@ import pytest
 
 from berth.engine.answer_cache.equivalence import Axis
 from berth.engine.custom_plugins.sandbox import guarded, problem_of
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import ANY, Event
 from berth.engine.per_node import PerNode
-from berth.engine.pipeline import Diagnosis, Pipeline, Placement, TieBreak
+from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.plugin import BadArgument, Plugin, PluginFailed, Query, refuse_unknown
 from berth.engine.plugins.taint_toleration import TaintToleration
 from berth.engine.preemption.preemption import Preemption

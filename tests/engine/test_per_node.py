@@ -5,9 +5,10 @@ from random import Random
 
 import pytest
 
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import ANY
 from berth.engine.per_node import PerNode, Reads
-from berth.engine.pipeline import Diagnosis, Pipeline, Placement, TieBreak
+from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.plugin import PluginFailed, Query
 from berth.engine.preemption.preemption import Preemption
 from berth.engine.preemption.victims import Nomination

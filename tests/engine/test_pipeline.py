@@ -5,8 +5,9 @@ from random import Random
 
 import pytest
 
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import ANY, Event
-from berth.engine.pipeline import Diagnosis, Pipeline, Placement, TieBreak
+from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.plugin import Plugin
 from berth.engine.registry import make_plugin
 from berth.engine.verdict import Code, PreFilter

@@ -4,7 +4,8 @@ from random import Random
 
 import pytest
 
-from berth.engine.pipeline import Diagnosis, Pipeline, Placement
+from berth.engine.diagnosis import Diagnosis
+from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.plugin import BadArgument, Query
 from berth.engine.registry import UnknownPlugin, make_plugin
 from berth.model import parse_pod

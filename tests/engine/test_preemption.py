@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.engine.pipeline import Pipeline, diagnose
+from berth.engine.diagnosis import diagnose
+from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import BadArgument, Plugin, Query
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
 from berth.engine.preemption.preemption import NoNomination, Preemption, cheapest

@@ -12,7 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from berth.engine.pipeline import Diagnosis, Pipeline, Placement, TieBreak
+from berth.engine.diagnosis import Diagnosis
+from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.plugin import Query
 from berth.engine.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit

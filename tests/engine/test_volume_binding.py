@@ -2,7 +2,8 @@
 
 import pytest
 
-from berth.engine.pipeline import Diagnosis, Pipeline, Placement
+from berth.engine.diagnosis import Diagnosis
+from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.plugin import BadArgument, Query
 from berth.engine.registry import make_plugin
 from berth.engine.state.volume_reservations import SELECTED_NODE, VolumePlan

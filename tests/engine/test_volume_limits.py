@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.engine.pipeline import Diagnosis
+from berth.engine.diagnosis import Diagnosis
 from engine.storage import decide, fits, make_claim, make_class, make_csi_node, make_volume, pod_with
 from support.builders import make_node, make_object
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from berth.engine.pipeline import Diagnosis, Placement
+from berth.engine.diagnosis import Diagnosis
+from berth.engine.pipeline import Placement
 from engine.storage import NODES, decide, fits, make_claim, pod_with
 from support.builders import make_pod
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from berth.engine.pipeline import Diagnosis
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.state.state import State
 from berth.model import parse_node, parse_pod
 from berth.policy import BUILT_IN, PolicyError, load_policy, parse_policy

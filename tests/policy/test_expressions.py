@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import ANY
-from berth.engine.pipeline import Diagnosis, Pipeline, TieBreak
+from berth.engine.pipeline import Pipeline, TieBreak
 from berth.engine.plugin import BadArgument, Plugin, Query
 from berth.engine.state.state import State
 from berth.engine.verdict import Code

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from berth.engine.pipeline import Diagnosis, TieBreak
+from berth.engine.diagnosis import Diagnosis
+from berth.engine.pipeline import TieBreak
 from berth.engine.testing import cluster
 from berth.model import parse_pod
 from berth.policy import BUILT_IN, load_policy

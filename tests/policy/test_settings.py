@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from berth.engine.pipeline import Diagnosis, TieBreak
+from berth.engine.diagnosis import Diagnosis
+from berth.engine.pipeline import TieBreak
 from berth.engine.plugins.volume_binding import VolumeBinding
 from berth.engine.state.state import State
 from berth.model import parse_node, parse_pod

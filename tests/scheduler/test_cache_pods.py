@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import Event
-from berth.engine.pipeline import Diagnosis
 from berth.model import Pod, parse_pod
 from berth.policy.policy_store import PolicyStore
 from berth.scheduler import Random

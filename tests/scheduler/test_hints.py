@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import Change, Event
 from berth.engine.extender_result import EXTENDERS
 from berth.engine.per_node import PerNode
-from berth.engine.pipeline import Diagnosis, Pipeline
+from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import Query
 from berth.engine.pre_filter_only import PreFilterOnly
 from berth.engine.registry import PLUGINS, make_plugin

@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import Change
-from berth.engine.pipeline import Diagnosis, Pipeline, Placement
+from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.plugin import Plugin, Query
 from berth.engine.preemption.preemption import Preemption
 from berth.engine.registry import PLUGINS, make_plugin

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import Event
-from berth.engine.pipeline import Diagnosis, Pipeline, Placement
+from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.plugin import Plugin, Query
 from berth.engine.registry import PLUGINS, make_plugin
 from berth.engine.verdict import row_numbers

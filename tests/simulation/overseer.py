@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 
 from berth.cluster.errors import ApiError
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import Change, Event
-from berth.engine.pipeline import Diagnosis
 from berth.engine.state.volume_reservations import VolumePlan
 from berth.model import Pod, object_key, parse_pod
 from berth.runtime import Runtime

@@ -8,7 +8,8 @@ import yaml
 from berth_rack_power.rack_power import REASON, RackPower
 from berth_rack_power.tenant_limit import TenantLimit
 
-from berth.engine.pipeline import Diagnosis, Pipeline, TieBreak
+from berth.engine.diagnosis import Diagnosis
+from berth.engine.pipeline import Pipeline, TieBreak
 from berth.engine.plugin import BadArgument
 from berth.engine.testing import check_contract, cluster, make, scores, verdicts
 from berth.model import parse_pod

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from berth.engine.pipeline import NO_NODES, Ranking, Survey, TieBreak
+from berth.engine.diagnosis import NO_NODES, Survey
+from berth.engine.pipeline import Ranking, TieBreak
 from berth.engine.plugin import PluginFailed, Query
 from berth.engine.preemption.preemption import cheapest
 from berth.engine.state.node_table import NodeTable

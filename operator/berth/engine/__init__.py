@@ -1,6 +1,8 @@
 """The scheduling engine: pure, synchronous decisions on numpy columns. It has no clock, no network and no event loop.
 
 pipeline          one policy's filters, scores and tie-break, applied to one pod
+diagnosis         why no node takes the pod, and the message about it
+trial             the node table with some pods moved, for the length of a block
 plugin, verdict   the plugin contract: what a plugin is, and what it returns
 binding_points    the contract of plugins that take part between decision and bind
 per_node          plugins that are called for one node at a time

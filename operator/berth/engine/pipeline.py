@@ -16,10 +16,9 @@ Two caches save work between pods:
                               (answer_cache/cache.py).
 """
 
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 from typing import Any, NamedTuple, TypeVar
@@ -29,12 +28,14 @@ from numpy.typing import NDArray
 
 from berth.engine.answer_cache.cache import SUCCESS, CachedAnswers, Lap
 from berth.engine.answer_cache.entries import Scorer
-from berth.engine.events import ANY, Event
+from berth.engine.diagnosis import NO_NODES, Diagnosis, Opinion, Survey, diagnose, failure
+from berth.engine.events import ANY
 from berth.engine.extender_result import EXTENDERS, ExtenderResult, points_of, verdicts_of
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state.node_table import NodeTable
 from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
+from berth.engine.trial import moved
 from berth.engine.verdict import (
     PROCEED,
     SKIP,
@@ -51,7 +52,6 @@ from berth.model import Pod
 
 T = TypeVar("T")
 
-NO_NODES = "no nodes available to schedule pods"
 _FEWEST_FOUND, _LEAST_PERCENTAGE = 100, 5  # kube-scheduler's minFeasibleNodesToFind and its lowest adaptive percentage
 _MAX_CACHED_ANSWERS = 128
 _MAX_CACHED_SIGNATURES = 64
@@ -73,55 +73,6 @@ class Placement(NamedTuple):
     node: str
     evaluated: int
     feasible: int
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """Why no node is feasible. `plugins` rejected the pod; `wakes_on` are the events that may make it schedulable.
-
-    `survey` and `query` are what the diagnosis was made from. Preemption reads them in the same scheduling cycle. They
-    are large, and they are valid only until the state changes.
-    """
-
-    message: str
-    nodes: int
-    plugins: frozenset[str]
-    wakes_on: frozenset[Event]
-    error: bool = False
-    survey: "Survey | None" = field(default=None, compare=False, repr=False)
-    query: Query | None = field(default=None, compare=False, repr=False)
-
-    def in_words(self) -> "Diagnosis":
-        """Returns the diagnosis without `survey` and `query`, so that it can be stored."""
-        return replace(self, survey=None, query=None)
-
-
-class Opinion(NamedTuple):
-    """One filter plugin's PreFilter result for a pod and its verdict on each node (None: Filter was not called)."""
-
-    plugin: Plugin
-    pre_filter: PreFilter
-    verdicts: Verdicts | None
-
-
-class Survey(NamedTuple):
-    """The result of all filters. `fits` is bool[rows asked]; `opinions` are those of the filters that concern the pod,
-    in the pipeline's order.
-
-    `with_nominated`: nominated pods were counted as present. For nodes that do not fit with them, `opinions` holds the
-    verdicts with them; `without` holds the verdicts without them.
-    `flawed`: a filter failed on some node. `failed`: it failed on a node that no filter before it had rejected. That
-    ends the attempt with this error.
-    """
-
-    rows: Rows
-    fits: BoolColumn
-    opinions: tuple[Opinion, ...]
-    stopped_by: Opinion | None
-    with_nominated: bool = False
-    without: tuple[Opinion, ...] | None = None
-    flawed: bool = False
-    failed: Diagnosis | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +327,7 @@ class Pipeline:
                 verdicts = self._judged(plugin, query, state, rows)
                 if not verdicts.all_fit:
                     flawed |= verdicts.failed is not None
-                    failed = failed or _failure(plugin, verdicts, fits)
+                    failed = failed or failure(plugin, verdicts, fits)
                     fits &= verdicts.fits
             opinions.append(Opinion(plugin, answer, verdicts))
         if outside is not None:
@@ -570,34 +521,6 @@ def _stopped(
     return Survey(table.rows, np.zeros(len(table), np.bool_), opinions, stopped_by)
 
 
-@contextmanager
-def moved(
-    query: Query, table: NodeTable, add: Sequence[tuple[Pod, str]] = (), remove: Sequence[tuple[Pod, str]] = ()
-) -> Iterator[None]:
-    """Adds and removes these pods in the table for the duration of the block, and restores it afterwards.
-
-    `query.memo` is cleared both times: it holds what plugins computed from the table before.
-    """
-    query.memo.clear()
-    gone: list[tuple[Pod, str]] = []
-    came: list[Pod] = []
-    with table.trying():
-        try:
-            for pod, node_name in remove:
-                table.remove_pod(pod.uid)
-                gone.append((pod, node_name))
-            for pod, node_name in add:
-                table.add_pod(pod, node_name)
-                came.append(pod)
-            yield
-        finally:
-            for pod in came:
-                table.remove_pod(pod.uid)
-            for pod, node_name in gone:
-                table.add_pod(pod, node_name)
-            query.memo.clear()
-
-
 def _narrowed(table: NodeTable, screened: Sequence[tuple[Plugin, PreFilter]]) -> Rows:
     """Returns all rows, or those of the nodes that are in every PreFilter result that names nodes."""
     names: frozenset[str] | None = None
@@ -608,61 +531,3 @@ def _narrowed(table: NodeTable, screened: Sequence[tuple[Plugin, PreFilter]]) ->
         return table.rows
     found = sorted(row for row in map(table.row, names) if row is not None)
     return np.array(found, dtype=np.intp)
-
-
-# --- diagnosis -------------------------------------------------------------------------------------------------------
-
-
-def diagnose(survey: Survey, nodes: int, *, check_all: bool = False) -> Diagnosis:
-    """Returns why a survey has no feasible node; `check_all`: counts the verdict of every filter on every node."""
-    head = f"0/{nodes} nodes are available:"
-    if survey.stopped_by is not None:
-        stop = survey.stopped_by
-        message = f"{head} {', '.join(stop.pre_filter.reasons)}."
-        error = stop.pre_filter.code is Code.ERROR
-        return Diagnosis(message, nodes, frozenset([stop.plugin.name]), stop.plugin.wakes_on, error)
-    counts, plugins = refusals(survey, every=check_all)
-    narrowing = [o.plugin for o in survey.opinions if o.pre_filter.nodes is not None]
-    left_out = nodes - len(survey.fits)
-    if left_out:
-        counts[f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(p.name for p in narrowing))}]"] += left_out
-        plugins += narrowing
-    reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-    return Diagnosis(
-        f"{head} {reasons}." if reasons else head,
-        nodes,
-        frozenset(plugin.name for plugin in plugins),
-        frozenset[Event]().union(*(plugin.wakes_on for plugin in plugins)),
-    )
-
-
-def _failure(plugin: Plugin, verdicts: Verdicts, left: BoolColumn) -> Diagnosis | None:
-    """Returns the error diagnosis if the filter failed on a node that no filter before it rejected (`left`)."""
-    failed = verdicts.failed
-    if failed is None or not (failed & left).any():
-        return None
-    message = ", ".join(verdicts.reasons(int((failed & left).argmax())))
-    return Diagnosis(message, len(left), frozenset([plugin.name]), plugin.wakes_on, error=True)
-
-
-def refusals(survey: Survey, *, every: bool = False) -> tuple[Counter[str], list[Plugin]]:
-    """Returns the number of nodes by reason of rejection, and the plugins that gave the reasons.
-
-    A node counts under the first plugin that rejects it, or, with `every`, under each plugin that does.
-    """
-    counts: Counter[str] = Counter()
-    plugins: list[Plugin] = []
-    left = np.ones(len(survey.fits), dtype=np.bool_)
-    for opinion in survey.opinions:
-        if opinion.verdicts is None:
-            continue
-        refused = left & (opinion.verdicts.codes != Code.FITS)
-        if not refused.any():
-            continue
-        if not every:
-            left &= ~refused
-        plugins.append(opinion.plugin)
-        for cause, times in zip(*np.unique(opinion.verdicts.causes[refused], return_counts=True), strict=True):
-            for reason in opinion.verdicts.describe(int(cause)):
-                counts[reason] += int(times)
-    return counts, plugins

@@ -18,9 +18,11 @@ import numpy as np
 
 from berth.engine.answer_cache.entries import knows_bounds
 from berth.engine.custom_plugins.sandbox import guarded, problem_of
-from berth.engine.pipeline import Diagnosis, Pipeline, TieBreak, moved
+from berth.engine.diagnosis import Diagnosis
+from berth.engine.pipeline import Pipeline, TieBreak
 from berth.engine.plugin import BadArgument, Plugin, Query
 from berth.engine.state.state import State
+from berth.engine.trial import moved
 from berth.engine.verdict import Code, Rows, row_numbers
 from berth.model import Node, Pod, object_key, parse
 

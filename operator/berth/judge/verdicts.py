@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from berth.engine.pipeline import Opinion, Pipeline, Ranking
+from berth.engine.diagnosis import Opinion
+from berth.engine.pipeline import Pipeline, Ranking
 from berth.engine.plugin import Plugin, Query
 from berth.engine.preemption.preemption import Preemption, cheapest
 from berth.engine.state.state import State

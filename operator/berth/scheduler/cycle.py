@@ -18,8 +18,9 @@ decision.
 import logging
 from collections.abc import Callable
 
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.extender_result import ExtenderResult
-from berth.engine.pipeline import Diagnosis, Placement
+from berth.engine.pipeline import Placement
 from berth.engine.plugin import PluginFailed
 from berth.model import Pod
 from berth.policy.compile import ActivePolicy

@@ -17,8 +17,10 @@ import zlib
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
-from berth.engine.pipeline import Diagnosis, Placement, moved
+from berth.engine.diagnosis import Diagnosis
+from berth.engine.pipeline import Placement
 from berth.engine.plugin import PluginFailed, Query
+from berth.engine.trial import moved
 from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.policy_store import PolicyStore

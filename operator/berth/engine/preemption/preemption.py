@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.pipeline import Pipeline, Survey
+from berth.engine.diagnosis import Survey
+from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import BadArgument, Query, refuse_unknown
 from berth.engine.preemption.victims import Candidate, Candidates, Nomination, VictimSearch
 from berth.engine.state.budgets import Budgets

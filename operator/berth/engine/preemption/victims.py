@@ -34,13 +34,15 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.pipeline import Opinion, Pipeline, Survey, moved
+from berth.engine.diagnosis import Opinion, Survey
+from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import Query
 from berth.engine.state.amounts import Amounts, difference, sums
 from berth.engine.state.budgets import Budgets
 from berth.engine.state.nominated_pods import Promised
 from berth.engine.state.placed_pods import started
 from berth.engine.state.state import State
+from berth.engine.trial import moved
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Verdicts, row_numbers
 from berth.model import Pod
 

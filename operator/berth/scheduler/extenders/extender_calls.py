@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.extender_result import ExtenderResult
-from berth.engine.pipeline import Diagnosis
 from berth.engine.preemption.victims import Candidate
 from berth.model import Node, Pod
 from berth.policy.compile import ActivePolicy

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from berth.engine.pipeline import Diagnosis
+from berth.engine.diagnosis import Diagnosis
 from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.usage import Usage

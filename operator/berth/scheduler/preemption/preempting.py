@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from berth.engine.pipeline import Diagnosis
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.plugin import PluginFailed
 from berth.engine.preemption.preemption import NoNomination, choose
 from berth.engine.preemption.victims import Candidate, Nomination

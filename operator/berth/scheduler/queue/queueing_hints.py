@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import cached_property
 
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import Change, Event
 from berth.engine.extender_result import EXTENDERS
-from berth.engine.pipeline import Diagnosis, Pipeline
+from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import Plugin, Query
 from berth.engine.state.state import State
 from berth.model import Pod
