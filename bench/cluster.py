@@ -94,7 +94,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="make bench-cluster",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=(__doc__ or "").replace("%", "%%"),
+        description=__doc__,
         epilog="""examples, as ARGS='...':
   --list                                            the workloads that there are
   --workload SchedulingBasic --pods 1000            one workload, quickly

@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="make bench-scale",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=(__doc__ or "").replace("%", "%%"),
+        description=__doc__,
     )
     sizes = [1000, 5000, 10_000]
     parser.add_argument("--nodes", type=_sizes, default=sizes, metavar="N,...", help="sizes (default: 1000,5000,10000)")
