@@ -627,11 +627,11 @@ class Runtime:
             self._faults.note("dumping", "what is known", error)
 
     def cache_lines(self) -> Iterator[str]:
-        """Nodes and placed pods, in words."""
+        """Nodes and placed pods, as text."""
         return dump.cache_lines(self._cache)
 
     def queue_lines(self) -> Iterator[str]:
-        """Pods that wait, and why, in words."""
+        """Pending pods, and why they are pending, as text."""
         return dump.queue_lines(self._queue, self._cache, self._book.serves, self._clock.now)
 
     def readiness(self) -> Readiness:
@@ -652,7 +652,7 @@ class Runtime:
         return Finding(note=f"it last answered {age:.1f} s ago" + ("" if self.api.reachable else ", and is away now"))
 
     def _standing(self) -> Finding:
-        """Our part in the leadership, in words. Health is shown to every client, so no replica is named."""
+        """Whether this replica leads, as text. Health is shown to every client, so no replica is named."""
         lead = self.lead
         if lead is None:
             return Finding()

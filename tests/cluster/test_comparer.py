@@ -1,4 +1,4 @@
-"""What the cache has otherwise than the API server is found, mended and counted; what is on its way is left alone."""
+"""What the cache has otherwise than the API server is found, repaired and counted; what is on its way is left alone."""
 
 import asyncio
 import logging

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from berth.engine.events import Event
 from berth.engine.pipeline import Pipeline, Placement, TieBreak, row_numbers
 from berth.engine.plugin import Query
+from berth.engine.plugins.node_resources_fit import NodeResourcesFit
 from berth.engine.queueing.marks import LABEL, NODE
 from berth.engine.registry import PLUGINS
 from berth.engine.state.node_table import NodeTable
-from berth.engine.testing import add_stranger, fill
+from berth.engine.testing import add_stranger, check_free, fill
 from berth.engine.verdict import SKIP, Code
 from engine.worlds import World, make, scores_by_name, state_of, verdicts_by_name, worlds
+from support.builders import make_node
 
 FILTERS = sorted(name for name, plugin in PLUGINS.items() if plugin.filters)
 SCORES = sorted(name for name, plugin in PLUGINS.items() if plugin.scores)
@@ -99,14 +101,21 @@ def test_a_node_local_plugin_says_the_same_of_a_node_when_other_nodes_are_not_th
 @pytest.mark.parametrize("name", [name for name in FILTERS if PLUGINS[name].reads_only_usage])
 def test_a_filter_that_reads_only_usage_says_the_same_with_the_columns_handed_over(name):
     for world in worlds():
-        plugin, state = make(name, world), state_of(world.objects)
-        rows = row_numbers(state.table.rows)
-        query = Query(world.pod, state.table)
-        columns = (state.table.free.take(rows, axis=1), state.table.allocatable.take(rows, axis=1))
-        told, asked = plugin.filter_with_free(query, *columns), plugin.filter(query, state, rows)
-        for place in range(len(rows)):
-            assert told.codes[place] == asked.codes[place]
-            assert not told.codes[place] or told.reasons(place) == asked.reasons(place)
+        check_free(make(name, world), world.pod, state_of(world.objects))
+
+
+def test_a_filter_that_says_otherwise_with_the_columns_handed_over_is_found_out():
+    class Generous(NodeResourcesFit):
+        def filter_with_free(self, query, free, allocatable):
+            return super().filter_with_free(query, free + 1, allocatable)
+
+    caught = 0
+    for world in worlds():
+        try:
+            check_free(Generous({}), world.pod, state_of([*world.objects, make_node("no-room", pods=0)]))
+        except AssertionError:
+            caught += 1
+    assert caught
 
 
 @pytest.mark.parametrize("name", sorted(PLUGINS))

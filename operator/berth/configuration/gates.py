@@ -2,7 +2,7 @@
 
 A gate's stage says how far it may be relied on: ALPHA may change or go, BETA stays, and only details change. What is
 beyond that is no gate any more. A gate that is off takes the thing away as a whole; a policy that needs it is refused
-in words, as any other invalid policy.
+with a message, as any other invalid policy.
 """
 
 from collections.abc import Mapping

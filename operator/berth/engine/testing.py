@@ -23,7 +23,7 @@ from berth.engine.pipeline import Pipeline, TieBreak
 from berth.engine.plugin import BadArgument, Plugin, Query
 from berth.engine.state.state import State
 from berth.engine.trial import moved
-from berth.engine.verdict import Code, Rows, row_numbers
+from berth.engine.verdict import Code, Rows, Verdicts, row_numbers
 from berth.model import Node, Pod, object_key, parse
 
 Body = Mapping[str, Any]
@@ -69,7 +69,7 @@ def check_contract(kind: type[Plugin], args: Body | None, bodies: Sequence[Body]
         assert said == _all_said(plugin, pod, cluster(reversed(bodies))), "the order of the nodes changes its answer"
         _check_some_rows(plugin, pod, state)
         _check_nothing_changed(plugin, pod, state)
-        _check_free(plugin, pod, state)
+        check_free(plugin, pod, state)
         _check_nominated(plugin, pod, cluster(bodies))
         for number in (0, 1):
             nodes = [body for body in bodies if body["kind"] == "Node"][:number]
@@ -141,7 +141,12 @@ def _check_some_rows(plugin: Plugin, pod: Pod, state: State) -> None:
         assert fewer == {name: points[name] for name in fewer}, "asked about some nodes it gives them other scores"
 
 
-def _check_free(plugin: Plugin, pod: Pod, state: State) -> None:
+def _verdict_at(said: Verdicts, place: int) -> tuple[int, tuple[str, ...]]:
+    code = int(said.codes[place])
+    return code, said.reasons(place) if code else ()
+
+
+def check_free(plugin: Plugin, pod: Pod, state: State) -> None:
     """Asserts that `filter_with_free` agrees with `filter` on the amounts that are free now."""
     table, query = state.table, Query(pod, state.table)
     if not (plugin.filters and plugin.reads_only_usage) or isinstance(verdicts(plugin, pod, state), str):
@@ -150,10 +155,8 @@ def _check_free(plugin: Plugin, pod: Pod, state: State) -> None:
     whole, free = plugin.filter(query, state, rows), table.free.take(rows, axis=1)
     said = plugin.filter_with_free(query, free, table.allocatable.take(rows, axis=1))
     for place, row in enumerate(rows.tolist()):
-        assert (said.codes[place], said.codes[place] and said.reasons(place)) == (
-            whole.codes[place],
-            whole.codes[place] and whole.reasons(place),
-        ), f"filter_with_free says otherwise than filter of node {table.name(row)}"
+        problem = f"filter_with_free says otherwise than filter of node {table.name(row)}"
+        assert _verdict_at(said, place) == _verdict_at(whole, place), problem
 
 
 def _check_nominated(plugin: Plugin, pod: Pod, state: State) -> None:
@@ -176,10 +179,8 @@ def _check_nominated(plugin: Plugin, pod: Pod, state: State) -> None:
         name = table.name(row)
         with moved(query, table, add=[(other, name) for other in state.nominated[name].values()]):
             alone = plugin.filter(query, state, np.array([row], dtype=np.intp))
-        assert (said.codes[place], said.codes[place] and said.reasons(place)) == (
-            alone.codes[0],
-            alone.codes[0] and alone.reasons(0),
-        ), f"with the nominated pods on node {name} its columns say otherwise than its filter"
+        problem = f"with the nominated pods on node {name} its columns say otherwise than its filter"
+        assert _verdict_at(said, place) == _verdict_at(alone, 0), problem
 
 
 def _check_nothing_changed(plugin: Plugin, pod: Pod, state: State) -> None:
