@@ -29,7 +29,7 @@ QUEUE = {
     ],
     "a rejection by a rule from outside wakes on whatever may change its mind (#122019)": [
         "scheduler/test_extending.py::test_a_pod_that_extenders_refuse_is_woken_by_any_event",
-        "engine/test_outside_plugins.py::test_a_diagnosis_of_an_outside_plugin_that_names_no_events_wakes_on_any",
+        "engine/test_custom_plugins.py::test_a_diagnosis_of_an_outside_plugin_that_names_no_events_is_retried_on_any",
         "policy/test_expressions.py::test_a_pod_that_a_predicate_refuses_is_woken_by_anything",
         "scheduler/test_hints.py::test_rules_from_outside_wake_on_anything",
     ],
@@ -228,7 +228,7 @@ THROUGHPUT = {
         "scheduler/test_edge_cases.py::test_a_decision_over_many_nodes_writes_no_log_line_for_each",
     ],
     "score tables computed for every pod (#103515)": [
-        "engine/test_panel.py::test_every_built_in_plugin_says_what_its_answers_hang_on_for_a_plain_pod",
+        "engine/test_cached_answers.py::test_every_built_in_plugin_says_what_its_answers_depend_on_for_a_plain_pod",
     ],
     "client-side rate limits (#135900)": [
         "scheduler/test_binding.py::test_many_binds_run_at_once",

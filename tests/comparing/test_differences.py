@@ -8,7 +8,7 @@ from berth.comparing import DecisionChange, Outcome, Subject, compare
 from berth.comparing.differences import change_between
 from berth.comparing.outcomes import outcomes
 from berth.engine.pipeline import Pipeline
-from berth.engine.plugin import Plugin, PluginFailed, Query
+from berth.engine.plugin import FilterPlugin, PluginFailed, Query
 from berth.engine.state.state import State
 from berth.engine.verdict import PreFilter
 from berth.model import parse_pod
@@ -138,9 +138,8 @@ class TestDifferences:
         assert change_between(before, after) is change
 
 
-class Broken(Plugin):
+class Broken(FilterPlugin):
     name = "Broken"
-    filters = True
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         raise PluginFailed(self.name, "it broke")

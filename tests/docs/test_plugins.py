@@ -12,14 +12,16 @@ from berth.engine import testing
 from berth.engine.binding_points import BindingPlugin
 from berth.engine.custom_plugins.sandbox import problem_of
 from berth.engine.events import Event
+from berth.engine.fast_paths import FilterFastPaths, ScoreFastPaths
 from berth.engine.per_node import NodeView, PerNode, Reads
-from berth.engine.plugin import Plugin
+from berth.engine.plugin import Dependencies, FilterPlugin, Plugin, ScorePlugin
 from berth.engine.verdict import Code
 from berth.policy.entries import ENTRY_FIELDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
-KINDS = (Plugin, PerNode, BindingPlugin)
-CONTRACT = [name for kind in KINDS for name in vars(kind) if not name.startswith("_") and name != "name"]
+KINDS = (Plugin, FilterPlugin, ScorePlugin, FilterFastPaths, ScoreFastPaths, Dependencies, PerNode, BindingPlugin)
+DERIVED = {"name", "filters", "scores", "reads_pods", "reads_only_usage"}
+CONTRACT = [name for kind in KINDS for name in vars(kind) if not name.startswith("_") and name not in DERIVED]
 VIEW = ["name", *(name for name, value in vars(NodeView).items() if isinstance(value, property))]
 
 

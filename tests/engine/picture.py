@@ -69,7 +69,7 @@ def _terms(state: State, probe: Pod) -> list[Any]:
 
 
 def _promised(state: State, pod: Pod) -> dict[str, dict[str, int]]:
-    found = state.guests.promised(pod)
+    found = state.nominated_pods.usage_beside(pod)
     if found is None:
         return {}
     named = {index: resource for resource, index in state.table.resource_index.items()}

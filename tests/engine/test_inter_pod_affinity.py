@@ -320,20 +320,21 @@ def test_arguments_that_make_no_sense_are_refused_by_name(args, field):
 # --- what is kept ----------------------------------------------------------------------------------------------------
 
 
-def basis_of(state, pod):
-    """Asks, decision after decision, what the answers about the pod hang on now."""
+def versions_of(state, pod):
+    """Asks, decision after decision, what the answers about the pod depend on now."""
     plugin, query = make_plugin("InterPodAffinity", {}, "filter"), Query(pod, state.table)
 
     def ask():
         query.memo.clear()
-        return plugin.basis(query, state)
+        known = plugin.dependencies
+        return known.filter_version(query, state), known.score_version(query, state)
 
     return ask
 
 
 def test_a_pod_that_has_to_do_with_nobody_keeps_its_answers_whoever_comes():
     state, web = state_of(NODES), parse_pod(app("web"))
-    basis = basis_of(state, web)
+    basis = versions_of(state, web)
     before = basis()
     state.table.add_pod(parse_pod(app("db", affinity=away(term("cache")))), "a1")
     assert basis() == before == (NOTHING_ELSE, NOTHING_ELSE)
@@ -344,7 +345,7 @@ def test_a_pod_that_has_to_do_with_nobody_keeps_its_answers_whoever_comes():
 )
 def test_answers_are_asked_anew_when_a_pod_comes_or_goes_that_they_hang_on(affinity):
     state, web = state_of([*NODES, app("db", "a1")]), parse_pod(app("web", affinity=affinity))
-    basis, db = basis_of(state, web), parse_pod(app("db"))
+    basis, db = versions_of(state, web), parse_pod(app("db"))
     before = basis()
     assert basis() == before
     state.table.add_pod(parse_pod(app("other")), "b1")
@@ -361,7 +362,7 @@ def test_answers_are_asked_anew_when_a_pod_comes_or_goes_that_they_hang_on(affin
 )
 def test_answers_are_asked_anew_when_a_pod_comes_or_goes_that_minds_this_one(affinity):
     state, web = state_of(NODES), parse_pod(app("web"))
-    basis = basis_of(state, web)
+    basis = versions_of(state, web)
     seen = [basis()]
     for node in ("a1", "b1"):
         state.table.add_pod(parse_pod(app("db", node, affinity)), node)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from berth.engine import pipeline as pipeline_module
 from berth.engine.per_node import PerNode, Reads
 from berth.engine.pipeline import Pipeline
-from berth.engine.plugin import Plugin, PluginFailed, Query
+from berth.engine.plugin import FilterPlugin, PluginFailed, Query
 from berth.engine.preemption.preemption import NoNomination, Preemption
 from berth.engine.registry import make_plugin
 from berth.engine.state.node_table import PODS
@@ -352,16 +352,16 @@ def test_nominated_pods_are_found_by_the_labels_that_their_namespaces_have_now()
     newcomer, rows = parse_pod(make_pod("new")), row_numbers(state.table.rows)
     blue = LabelSelector((Requirement("team", "In", ("blue",)),))
     question = (PodMatch(LabelSelector(()), frozenset(), blue),)
-    assert state.guests.beside(newcomer, rows).meeting(question).tolist() == [1]
+    assert state.nominated_pods.beside(newcomer, rows).meeting(question).tolist() == [1]
     state.put("Namespace", "other", parse("Namespace", namespace("other", "red")))
-    assert state.guests.beside(newcomer, rows).meeting(question).tolist() == [0]
+    assert state.nominated_pods.beside(newcomer, rows).meeting(question).tolist() == [0]
 
 
 def test_nothing_is_kept_of_nominated_pods_that_are_withdrawn():
     state = crowd(200, ports=[80], affinity=keeps_away("db"))
     for number in range(200):
         state.withdraw(f"pod-default-nominated-{number}")
-    guests = state.guests
+    guests = state.nominated_pods
     assert guests.beside(parse_pod(make_pod("new")), row_numbers(state.table.rows)) is None
     assert not guests._nominated
     assert guests._index.counts.statistics()["pod_groups"] == 0
@@ -372,11 +372,10 @@ def test_nothing_is_kept_of_nominated_pods_that_are_withdrawn():
 # --- plugins of users ------------------------------------------------------------------------------------------------
 
 
-class Pairs(Plugin):
+class Pairs(FilterPlugin):
     """At most two pods on a node; `counts_nominated` is whether its columns for nominated pods are right."""
 
     name = "Pairs"
-    filters = True
     counts_nominated = True
 
     def filter(self, query, state, rows):

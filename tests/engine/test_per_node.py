@@ -249,7 +249,7 @@ def test_answers_are_kept_no_longer_than_they_are_right(reads):
 def test_only_what_hangs_on_pods_may_be_mended_by_pods_that_leave(reads, code):
     state, plugin = cluster(NODES), make(kind(fits=lambda *given: False, reads=reads))
     assert plugin.filter(Query(a_pod(), state.table), state, state.table.rows).codes.tolist() == [code] * 3
-    assert plugin.reads_pods == (code is Code.UNSCHEDULABLE)
+    assert plugin.dependencies.reads_pods == (code is Code.UNSCHEDULABLE)
 
 
 @pytest.mark.parametrize("reads", [Reads.PODS, Reads.ANYTHING])

@@ -8,7 +8,7 @@ import pytest
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import ANY, Event
 from berth.engine.pipeline import Pipeline, Placement, TieBreak
-from berth.engine.plugin import Plugin
+from berth.engine.plugin import FilterPlugin, ScorePlugin
 from berth.engine.registry import make_plugin
 from berth.engine.verdict import Code, PreFilter
 from berth.model import parse_node, parse_pod
@@ -75,10 +75,9 @@ def test_nodes_that_the_pod_names_are_the_only_ones_looked_at_and_the_others_are
 
 
 def test_a_pre_filter_that_refuses_speaks_for_all_nodes():
-    class Never(Plugin):
+    class Never(FilterPlugin):
         name = "Never"
-        filters = True
-        wakes_on = frozenset({Event.CLAIM})
+        retry_events = frozenset({Event.CLAIM})
 
         def pre_filter(self, query, state):
             return PreFilter(code=Code.UNRESOLVABLE, reasons=("not today",))
@@ -91,9 +90,8 @@ def test_a_pre_filter_that_refuses_speaks_for_all_nodes():
 
 
 def test_a_single_feasible_node_is_taken_without_scoring():
-    class Unasked(Plugin):
+    class Unasked(ScorePlugin):
         name = "Unasked"
-        scores = True
 
         def pre_score(self, query, state):
             raise AssertionError("must not be asked")

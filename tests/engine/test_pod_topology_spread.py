@@ -372,35 +372,35 @@ def test_defaults_that_make_no_sense_are_refused_with_their_field(args, field):
 # --- what answers hang on --------------------------------------------------------------------------------------------
 
 
-def bases_of(state, pod):
-    plugin, query = PodTopologySpread({}), Query(pod, state.table)
-    return plugin.filter_basis(query, state), plugin.score_basis(query, state)
+def versions_of(state, pod):
+    known, query = PodTopologySpread({}).dependencies, Query(pod, state.table)
+    return known.filter_version(query, state), known.score_version(query, state)
 
 
 def test_the_answers_for_a_pod_without_constraints_hang_on_nothing_else():
     state = state_of(CROWDED)
-    before = bases_of(state, PLAIN)
+    before = versions_of(state, PLAIN)
     state.table.add_pod(parse_pod(make_pod("other", labels=WEB)), "b")
-    assert bases_of(state, PLAIN) == before == (NOTHING_ELSE, NOTHING_ELSE)
+    assert versions_of(state, PLAIN) == before == (NOTHING_ELSE, NOTHING_ELSE)
 
 
 def test_the_scores_of_a_constrained_pod_hang_on_the_pods_that_count():
     state, pod = state_of(CROWDED), spread_pod(soft())
-    before = bases_of(state, pod)
+    before = versions_of(state, pod)
     state.table.add_pod(parse_pod(make_pod("other", labels={"app": "db"})), "b")
-    assert bases_of(state, pod) == before
+    assert versions_of(state, pod) == before
     state.table.add_pod(parse_pod(make_pod("another", labels=WEB)), "b")
-    assert bases_of(state, pod) != before
+    assert versions_of(state, pod) != before
 
 
 def test_the_verdicts_on_a_constrained_pod_hang_on_which_domains_have_too_many():
     state, pod = state_of(CROWDED), spread_pod(hard())
-    before = bases_of(state, pod)
+    before = versions_of(state, pod)
     for name in ("one", "two"):  # a has three, and is refused until b has as many
         state.table.add_pod(parse_pod(make_pod(name, labels=WEB)), "b")
-        assert bases_of(state, pod) == before
+        assert versions_of(state, pod) == before
     state.table.add_pod(parse_pod(make_pod("three", labels=WEB)), "b")
-    assert bases_of(state, pod) != before
+    assert versions_of(state, pod) != before
 
 
 # --- against plain loops ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from berth.engine.diagnosis import diagnose
 from berth.engine.pipeline import Pipeline
-from berth.engine.plugin import BadArgument, Plugin, Query
+from berth.engine.plugin import BadArgument, FilterPlugin, Query
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
 from berth.engine.preemption.preemption import NoNomination, Preemption, cheapest
 from berth.engine.preemption.victims import Candidates, Nomination
@@ -24,12 +24,10 @@ from support.builders import make_node, make_object, make_pod
 DELETED_FOR_ANOTHER = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
 
 
-class Bystander(Plugin):
+class Bystander(FilterPlugin):
     """Might mind any pod and never does: the search has to move pods in the table, and ends as it does on columns."""
 
     name = "Bystander"
-    node_local = False
-    reads_pods = True
 
     def filter(self, query, state, rows):
         return refuse_where(np.zeros(len(state.table.taint_sets[rows]), np.bool_), Code.UNSCHEDULABLE, "never")

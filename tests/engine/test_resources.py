@@ -249,7 +249,7 @@ def test_room_is_promised_by_the_numbers_that_resources_have_now():
     other = a_pod("other", priority=5)
 
     def promised():
-        found = state.guests.promised(other)
+        found = state.nominated_pods.usage_beside(other)
         return {name: int(found.amounts[i, 0]) for name, i in state.table.resource_index.items() if found.amounts[i, 0]}
 
     assert promised() == {"cpu": 1000, "pods": 1}
@@ -436,7 +436,7 @@ class ResourceMachine(RuleBasedStateMachine):
             pod = columns.record(slot)
             wanted = {index[name]: amount for name, amount in {"pods": 1, **pod.usage}.items() if name in index}
             assert {i: v for i, v in enumerate(columns.usage[:, slot].tolist()) if v} == wanted
-        found = self.state.guests.promised(a_pod("asks", priority=0))
+        found = self.state.nominated_pods.usage_beside(a_pod("asks", priority=0))
         for position, row in enumerate([] if found is None else found.rows.tolist()):
             wanted = Counter()
             for pod, name in self.waiting.values():

@@ -198,9 +198,9 @@ def test_a_volume_that_another_pod_has_reserved_is_not_found_again():
     state = state_of([*NODES, make_claim("one"), make_claim("two"), LOCAL, make_volume("v")])
     plugin = make_plugin("VolumeBinding", {}, "filter")
     second = Query(parse_pod(pod_with("two")), state.table)
-    state.volumes.shelf.reserve("first", plugin.plan(parse_pod(pod_with("one")), state, "a"))
+    state.volumes.reservations.reserve("first", plugin.plan(parse_pod(pod_with("one")), state, "a"))
     assert (plugin.filter(second, state, state.table.rows).codes > 0).all()
-    state.volumes.shelf.release("first")
+    state.volumes.reservations.release("first")
     second.memo.clear()
     assert not plugin.filter(second, state, state.table.rows).codes.any()
 
@@ -219,7 +219,7 @@ def test_a_volume_that_is_kept_for_a_claim_that_is_gone_is_not_its_namesakes():
 
 def test_of_pods_that_share_a_claim_the_last_one_says_where_its_volume_is_made():
     state = state_of([*NODES, make_claim("data"), LATER])
-    shelf, claim = state.volumes.shelf, state.claim("default", "data")
+    shelf, claim = state.volumes.reservations, state.claim("default", "data")
     for uid, node in (("first", "a"), ("second", "b")):
         shelf.reserve(uid, VolumePlan(node, provisions=(claim,)))
         assert shelf.claim("default", "data").annotations[SELECTED_NODE] == node

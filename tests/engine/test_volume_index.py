@@ -137,8 +137,8 @@ def view(state):
         "limits": [by_name(state, index.csi_nodes.limit(driver)) for driver in DRIVERS],
         "csi nodes": [by_name(state, index.csi_nodes.known()), by_name(state, index.csi_nodes.limited())],
         "migrated": by_name(state, index.csi_nodes.migrated("kubernetes.io/aws-ebs")),
-        "free": [sorted(v.name for v in index.shelf.free(name) or ()) for name in ("slow", "other")],
-        "kept": [[v.name for v in index.shelf.kept(c)] for c in state.objects["PersistentVolumeClaim"].values()],
+        "free": [sorted(v.name for v in index.reservations.free(name) or ()) for name in ("slow", "other")],
+        "kept": [[v.name for v in index.reservations.kept(c)] for c in state.objects["PersistentVolumeClaim"].values()],
         "space": [by_name(state, index.space.largest(name)) for name in ("slow", "ebs")],
     }
 
@@ -168,7 +168,7 @@ def test_when_everything_is_gone_nothing_is_kept(history):
     fresh, index = State().volumes, lived.state.volumes
     for part in ("_bookings", "_readers", "_attached", "_disks", "_exclusive", "_failures"):
         assert getattr(index, part) == getattr(fresh, part) == {}
-    assert (index.shelf._free, index.shelf._kept, index.space._classes) == ({}, {}, {})
+    assert (index.reservations._free, index.reservations._kept, index.space._classes) == ({}, {}, {})
 
 
 def test_columns_grow_with_the_table():

@@ -9,7 +9,7 @@ import numpy as np
 
 from berth.engine.pipeline import row_numbers
 from berth.engine.plugin import Plugin, Query
-from berth.engine.registry import PLUGINS, make_plugin
+from berth.engine.registry import PLUGINS
 from berth.engine.state.state import State
 from berth.engine.verdict import Code
 from berth.model import Pod, object_key, parse, parse_pod
@@ -60,13 +60,19 @@ def _plugin_args(config: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     return {e["name"]: {k: v for k, v in e["args"].items() if k not in ("apiVersion", "kind")} for e in entries}
 
 
+def arguments(kind: type[Plugin], world: World) -> Mapping[str, Any]:
+    """The arguments that the world's configuration gives the plugin, where it takes them; else those that it needs."""
+    given = world.args.get(kind.name, {})
+    try:
+        kind(dict(given))
+    except ValueError:
+        return _NEEDED.get(kind.name, {})
+    return given
+
+
 def make(name: str, world: World) -> Plugin:
     """The plugin with the arguments that the world's configuration gives it, where it takes them."""
-    point = "filter" if PLUGINS[name].filters else "score"
-    try:
-        return make_plugin(name, world.args.get(name, {}), point)
-    except ValueError:
-        return make_plugin(name, _NEEDED.get(name, {}), point)
+    return PLUGINS[name](dict(arguments(PLUGINS[name], world)))
 
 
 def verdicts_by_name(plugin: Plugin, world: World, state: State, rows: Any = None) -> dict[str, tuple[Code, Any]] | str:

@@ -272,12 +272,12 @@ def test_preemption_is_tried_only_where_pods_that_leave_may_help():
     ):
         plugin = predicate(expression)
         assert set(plugin.filter(query, state, state.table.rows).codes.tolist()) == {code}
-        assert plugin.reads_pods == (code is Code.UNSCHEDULABLE)
+        assert plugin.dependencies.reads_pods == (code is Code.UNSCHEDULABLE)
 
 
 @pytest.mark.parametrize("expression", ["node.labels.a == 'x'", "pod.labels.a == 'x'", "node.free.cpu > 1"])
 def test_a_pod_that_a_predicate_refuses_is_woken_by_anything(expression):
-    assert predicate(expression).wakes_on == ANY
+    assert predicate(expression).retry_events == ANY
 
 
 # --- cost

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from berth.engine.pipeline import Pipeline
-from berth.engine.plugin import Plugin, PluginFailed, Query
+from berth.engine.plugin import FilterPlugin, PluginFailed, Query, ScorePlugin
 from berth.engine.state.state import State
 from berth.model import parse_node, parse_pod
 from berth.policy import BUILT_IN, ActivePolicy, PolicyStore
@@ -192,10 +192,8 @@ class TestFailures:
         assert (len(error["source"]), len(error["message"])) == (256, 512)
 
 
-class Failing(Plugin):
+class Failing(FilterPlugin, ScorePlugin):
     """Says that it could not judge some nodes."""
-
-    filters = scores = True
 
     def __init__(self, name: str, count: int, *, raises: bool = False) -> None:
         self.name = name

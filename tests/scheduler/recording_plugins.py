@@ -3,20 +3,19 @@
 from typing import Any
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import FilterPlugin, Query
 from berth.model import parse_node
 from support.builders import make_node
 
 
-class Recording(Plugin):
+class Recording(FilterPlugin):
     """Gives one hint whatever it is asked about, and counts how often it is asked."""
 
     name = "Recording"
-    filters = True
 
-    def __init__(self, helps: bool | Exception, *wakes_on: Event) -> None:
+    def __init__(self, helps: bool | Exception, *retry_events: Event) -> None:
         self.helps, self.asked = helps, 0
-        self.wakes_on = frozenset(wakes_on or {Event.NODE_ADDED})
+        self.retry_events = frozenset(retry_events or {Event.NODE_ADDED})
 
     def hint(self, query: Query, state: Any, change: Change) -> bool:
         self.asked += 1

@@ -268,7 +268,7 @@ def test_a_change_that_does_not_help_wakes_nobody(case: Case) -> None:
 
     changes = apply(cache, case.change)
 
-    assert events_of(changes) & plugin.wakes_on, "without hints it would be woken"
+    assert events_of(changes) & plugin.retry_events, "without hints it would be woken"
     assert not helping(changes, plugin, pod, cache)
     assert taken_by(alone, pod, cache)[case.plugin][0] <= let
 
@@ -326,7 +326,7 @@ def test_pods_of_different_priority_are_not_alike_to_plugins_that_look_at_pods()
     for name, plugin in PLUGINS.items():
         if plugin.filters and name not in ("CheckNodeLabelPresence", "CheckServiceAffinity"):
             made = make_plugin(name, {}, "filter")
-            assert (made.hint_key(low) == made.hint_key(high)) is not plugin.reads_pods
+            assert (made.hint_key(low) == made.hint_key(high)) is not made.dependencies.reads_pods
 
 
 # --- who is asked ----------------------------------------------------------------------------------------------------

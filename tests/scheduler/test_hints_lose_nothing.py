@@ -138,7 +138,7 @@ class Life:
     def park(self, refused: Diagnosis, only: Plugin | None = None) -> UnschedulablePods:
         """The pod as the queue keeps it."""
         plugins = rejecting(self.pipeline, refused) if only is None else (only,)
-        wakes_on = refused.wakes_on if only is None else only.wakes_on
+        wakes_on = refused.wakes_on if only is None else only.retry_events
         profile = profile_of(self.pod, wakes_on, plugins, self.cache.state)
         parked = UnschedulablePods()
         parked.add(QueuedPod(self.pod, 0, 0.0, wakes_on=wakes_on, plugins=plugins, profile=profile), (0.0,))
@@ -219,11 +219,11 @@ def pushes_of(seed: int, late: bool) -> int:
         for _ in range(CHANGES):
             refused = life.decide()
             plugins = rejecting(life.pipeline, refused) if isinstance(refused, Diagnosis) else ()
-            hopeless = [plugin for plugin in plugins if plugin.reads_pods and life.pushes(plugin) is False]
+            hopeless = [plugin for plugin in plugins if plugin.dependencies.reads_pods and life.pushes(plugin) is False]
             alone = {plugin: life.park(refused, plugin) for plugin in hopeless if isinstance(refused, Diagnosis)}
             changes, *found = life.changes(alone.values(), late)
             for plugin, finding in zip(hopeless, found, strict=True):
-                if life.pushes(plugin) and any(change.events & plugin.wakes_on for change in changes):
+                if life.pushes(plugin) and any(change.events & plugin.retry_events for change in changes):
                     flips += 1
                     assert isinstance(refused, Diagnosis)
                     for told in (changes, finding):

@@ -46,7 +46,7 @@ def helps(change: Change, wakes_on: frozenset[Event], plugins: Sequence[Plugin])
     if not change.events & wakes_on:
         return False
     unjudged = not plugins or not change.known
-    return unjudged or any(plugin.helps is True and plugin.wakes_on & change.events for plugin in plugins)
+    return unjudged or any(plugin.helps is True and plugin.retry_events & change.events for plugin in plugins)
 
 
 class QueueMachine(RuleBasedStateMachine):

@@ -124,7 +124,7 @@ async def test_a_pod_that_is_rejected_lets_go_of_its_volumes(script: Script) -> 
         harness.write(acting("one"), make_node("here"), make_class(), make_claim("data"), pod_with("data", name="db"))
         await harness.go()
         assert harness.cluster.volume_writes == []
-        assert not harness.cache.state.volumes.shelf.plans
+        assert not harness.cache.state.volumes.reservations.plans
         assert harness.scheduler.statistics()["volumes"] == {"waiting": 0, "rejected": 1}
 
 

@@ -368,10 +368,10 @@ async def test_volumes_that_a_waiting_pod_has_reserved_are_free_when_it_is_rejec
         harness.write(make_class(), make_claim("data"))
         await wait_for(harness, script, "one", pod=pod_with("data", name="web"))
         assert harness.cluster.volume_writes == []  # nothing is written for a pod that may yet be rejected
-        assert list(harness.cache.state.volumes.shelf.plans) == [UID]
+        assert list(harness.cache.state.volumes.reservations.plans) == [UID]
         plugin(script, "one").waiting.reject(UID, "no")
         await harness.pass_time(15)
-        assert not harness.cache.state.volumes.shelf.plans
+        assert not harness.cache.state.volumes.reservations.plans
         assert queue(harness) == {"unschedulable": 1}
 
 

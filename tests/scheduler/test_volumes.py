@@ -51,7 +51,7 @@ def volumes(harness: Harness) -> dict[str, int]:
 
 
 def is_clean(harness: Harness) -> bool:
-    return not harness.cache.state.volumes.shelf.plans and volumes(harness)["waiting"] == 0
+    return not harness.cache.state.volumes.reservations.plans and volumes(harness)["waiting"] == 0
 
 
 async def test_a_volume_is_kept_for_the_claim_before_the_pod_is_bound() -> None:

@@ -35,7 +35,9 @@ def hold_writes(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> asyncio.Ev
 
 
 def is_clean(harness: Harness) -> bool:
-    return not harness.cache.state.volumes.shelf.plans and harness.scheduler.statistics()["volumes"]["waiting"] == 0
+    return (
+        not harness.cache.state.volumes.reservations.plans and harness.scheduler.statistics()["volumes"]["waiting"] == 0
+    )
 
 
 def bind_claim(harness: Harness, claim: str, volume: str) -> None:
@@ -139,9 +141,9 @@ async def test_a_successor_of_the_same_name_ends_the_wait_of_a_pod() -> None:
         harness.write(HERE, MADE, make_claim("data"), pod_with("data", name="db"))
         await harness.go()
         harness.write(pod_with("data", name="db", uid="successor"))
-        assert list(harness.cache.state.volumes.shelf.plans) in ([], ["successor"])
+        assert list(harness.cache.state.volumes.reservations.plans) in ([], ["successor"])
         await harness.go()
-        assert list(harness.cache.state.volumes.shelf.plans) == ["successor"]
+        assert list(harness.cache.state.volumes.reservations.plans) == ["successor"]
         assert harness.scheduler.statistics()["volumes"] == {"waiting": 1, "gone": 1}
 
 

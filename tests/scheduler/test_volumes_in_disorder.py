@@ -138,10 +138,12 @@ async def test_whatever_happens_no_volume_is_given_away_twice_and_no_pod_is_boun
         world.populate()
         for _ in range(120):
             await world.step()
-            reserved = [v.name for plan in harness.cache.state.volumes.shelf.plans.values() for _, v in plan.bindings]
+            reserved = [
+                v.name for plan in harness.cache.state.volumes.reservations.plans.values() for _, v in plan.bindings
+            ]
             holders = [
                 (claim.name, volume.name)
-                for plan in harness.cache.state.volumes.shelf.plans.values()
+                for plan in harness.cache.state.volumes.reservations.plans.values()
                 for claim, volume in plan.bindings
             ]
             assert len(set(reserved)) == len(set(holders))  # one claim for a volume, though pods may share the claim
@@ -150,7 +152,7 @@ async def test_whatever_happens_no_volume_is_given_away_twice_and_no_pod_is_boun
         taken = [claim["spec"]["volumeName"] for claim in world.claims.values() if claim["spec"].get("volumeName")]
         assert len(taken) == len(set(taken))
         assert all(world.volumes[name]["spec"]["claimRef"] == THEIRS for name in world.theirs)
-        assert not harness.cache.state.volumes.shelf.plans
+        assert not harness.cache.state.volumes.reservations.plans
         assert harness.scheduler.statistics()["faults"] == {}
         pods = harness.cluster.objects["Pod"].values()
         bound = [pod for pod in pods if pod["spec"].get("nodeName")]

@@ -424,15 +424,15 @@ def apply(cache: Cache, change: Any) -> Changes:
 def helping(changes: Changes, plugin: Plugin, pod: Pod, cache: Cache) -> bool:
     """Whether the plugin, having refused the pod, says that one of the changes may help."""
     return any(
-        change.events & plugin.wakes_on and plugin.hint(Query(pod, cache.state.table), cache.state, change)
+        change.events & plugin.retry_events and plugin.hint(Query(pod, cache.state.table), cache.state, change)
         for change in changes
     )
 
 
 def kept(plugin: Plugin, pod: Pod, cache: Cache) -> UnschedulablePods:
     """The pod, which the plugin refused, as the queue keeps it for changes to find it."""
-    parked, profile = UnschedulablePods(), profile_of(pod, plugin.wakes_on, [plugin], cache.state)
-    parked.add(QueuedPod(pod, 0, 0.0, wakes_on=plugin.wakes_on, plugins=(plugin,), profile=profile), (0.0,))
+    parked, profile = UnschedulablePods(), profile_of(pod, plugin.retry_events, [plugin], cache.state)
+    parked.add(QueuedPod(pod, 0, 0.0, wakes_on=plugin.retry_events, plugins=(plugin,), profile=profile), (0.0,))
     return parked
 
 
@@ -441,7 +441,7 @@ def is_found(parked: UnschedulablePods, changes: Changes, cache: Cache) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.plugin}: {case.what}")
-def test_a_change_that_helps_is_one_that_the_plugin_wakes_on(case: Case) -> None:
+def test_a_change_that_helps_is_one_that_the_plugin_is_retried_for(case: Case) -> None:
     cache, pod = cache_of(case.objects), parse_pod(case.pod)
     plugin = make_plugin(case.plugin, case.args, "filter")
     pipeline = Pipeline([plugin], [])
@@ -458,18 +458,19 @@ def test_a_change_that_helps_is_one_that_the_plugin_wakes_on(case: Case) -> None
 
 
 @pytest.mark.parametrize("plugin", FILTERS)
-def test_every_filter_wakes_on_nothing_but_what_can_help(plugin: str) -> None:
+def test_every_filter_is_retried_for_nothing_but_what_can_help(plugin: str) -> None:
     seen: set[Event] = set()
     for case in CASES:
         if case.plugin == plugin:
             seen |= events_of(apply(cache_of(case.objects), case.change))
-    assert PLUGINS[plugin].wakes_on <= seen
+    assert PLUGINS[plugin].retry_events <= seen
 
 
 @pytest.mark.parametrize("plugin", FILTERS)
-def test_every_filter_wakes_on_a_new_node_and_one_that_looks_at_pods_on_a_pod_that_goes(plugin: str) -> None:
-    assert Event.NODE_ADDED in PLUGINS[plugin].wakes_on
-    assert Event.POD_REMOVED in PLUGINS[plugin].wakes_on or not PLUGINS[plugin].reads_pods
+def test_every_filter_is_retried_for_a_new_node_and_one_that_looks_at_pods_on_a_pod_that_goes(plugin: str) -> None:
+    assert Event.NODE_ADDED in PLUGINS[plugin].retry_events
+    reads_pods = make(plugin, worlds()[0]).dependencies.reads_pods
+    assert Event.POD_REMOVED in PLUGINS[plugin].retry_events or not reads_pods
 
 
 # --- the walk --------------------------------------------------------------------------------------------------------

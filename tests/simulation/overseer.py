@@ -314,7 +314,7 @@ class Overseer:
     def _check_reserved(self) -> None:
         """Invariant 21: what is reserved is for a pod that has its room and waits for its volumes."""
         held = self._cache.assumed()
-        for uid in {*self._cache.state.volumes.shelf.plans, *self.knowledge.plans}:
+        for uid in {*self._cache.state.volumes.reservations.plans, *self.knowledge.plans}:
             if uid not in held or uid not in self._scheduler._stages._ways:
                 self._trace.violate("21 volumes", f"volumes are reserved for {uid}, which has given up", uid)
 

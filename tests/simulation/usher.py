@@ -64,7 +64,7 @@ of_process: dict[Process | None, Reservations] = {}
 
 class Usher(BindingPlugin):
     name = NAME
-    wakes_on = ANY
+    retry_events = ANY
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         """It has no arguments."""

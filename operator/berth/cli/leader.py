@@ -38,7 +38,7 @@ EXIT_CODES = """exit codes:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class ReplicaRow:
     """One replica that is alive."""
 
     identity: str
@@ -92,7 +92,7 @@ def _explain(error: Exception, name: str) -> str:
     return str(error)
 
 
-def read_seats(body: Any, now: datetime) -> list[Seat]:
+def read_seats(body: Any, now: datetime) -> list[ReplicaRow]:
     """Those whose records are not out of date, the most senior first."""
     status = body.get("status") if isinstance(body.get("status"), dict) else {}
     found = []
@@ -100,11 +100,11 @@ def read_seats(body: Any, now: datetime) -> list[Seat]:
         seen = parse_stamp(record.stamp)
         if seen is not None and (now - seen).total_seconds() < record.lifetime_seconds:
             since = status[identity].get(LEADING_SINCE)
-            found.append(Seat(identity, record, seen, parse_stamp(since) if isinstance(since, str) else None))
+            found.append(ReplicaRow(identity, record, seen, parse_stamp(since) if isinstance(since, str) else None))
     return sorted(found, key=lambda seat: (seat.record.priority, seat.identity), reverse=True)
 
 
-def _as_text(seats: list[Seat], leading: bool, now: datetime) -> str:
+def _as_text(seats: list[ReplicaRow], leading: bool, now: datetime) -> str:
     if not seats:
         return "nobody leads, and no replica is alive"
     width = max(48, *(len(seat.identity) + 2 for seat in seats))
@@ -118,12 +118,12 @@ def _as_text(seats: list[Seat], leading: bool, now: datetime) -> str:
     return "\n".join(lines)
 
 
-def _as_json(seats: list[Seat], leading: bool) -> str:
+def _as_json(seats: list[ReplicaRow], leading: bool) -> str:
     shown = [_entry(seat, leads=leading and place == 0) for place, seat in enumerate(seats)]
     return json.dumps({"leader": shown[0] if leading else None, "standbys": shown[int(leading) :]}, indent=2)
 
 
-def _entry(seat: Seat, *, leads: bool) -> dict[str, Any]:
+def _entry(seat: ReplicaRow, *, leads: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "identity": seat.identity,
         "lastSeen": seat.seen.isoformat(),

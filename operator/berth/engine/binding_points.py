@@ -53,7 +53,7 @@ class Permit:
 
     @staticmethod
     def reject(reason: str) -> Permit:
-        """The pod is unschedulable, until an event of the plugin's `wakes_on`."""
+        """The pod is unschedulable, until an event of the plugin's `retry_events`."""
         return Permit("reject", reason=reason)
 
     @staticmethod

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from berth.engine.events import Event
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import FilterPlugin, Query
 from berth.engine.verdict import BoolColumn, Code, PreFilter, Rows, Verdicts
 
 NO_NODES = "no nodes available to schedule pods"
@@ -41,7 +41,7 @@ class Diagnosis:
 class Opinion(NamedTuple):
     """One filter plugin's PreFilter result for a pod and its verdict on each node (None: Filter was not called)."""
 
-    plugin: Plugin
+    plugin: FilterPlugin
     pre_filter: PreFilter
     verdicts: Verdicts | None
 
@@ -73,7 +73,7 @@ def diagnose(survey: Survey, nodes: int, *, check_all: bool = False) -> Diagnosi
         stop = survey.stopped_by
         message = f"{head} {', '.join(stop.pre_filter.reasons)}."
         error = stop.pre_filter.code is Code.ERROR
-        return Diagnosis(message, nodes, frozenset([stop.plugin.name]), stop.plugin.wakes_on, error)
+        return Diagnosis(message, nodes, frozenset([stop.plugin.name]), stop.plugin.retry_events, error)
     counts, plugins = refusals(survey, every=check_all)
     narrowing = [o.plugin for o in survey.opinions if o.pre_filter.nodes is not None]
     left_out = nodes - len(survey.fits)
@@ -85,26 +85,26 @@ def diagnose(survey: Survey, nodes: int, *, check_all: bool = False) -> Diagnosi
         f"{head} {reasons}." if reasons else head,
         nodes,
         frozenset(plugin.name for plugin in plugins),
-        frozenset[Event]().union(*(plugin.wakes_on for plugin in plugins)),
+        frozenset[Event]().union(*(plugin.retry_events for plugin in plugins)),
     )
 
 
-def failure(plugin: Plugin, verdicts: Verdicts, left: BoolColumn) -> Diagnosis | None:
+def failure(plugin: FilterPlugin, verdicts: Verdicts, left: BoolColumn) -> Diagnosis | None:
     """Returns the error diagnosis if the filter failed on a node that no filter before it rejected (`left`)."""
     failed = verdicts.failed
     if failed is None or not (failed & left).any():
         return None
     message = ", ".join(verdicts.reasons(int((failed & left).argmax())))
-    return Diagnosis(message, len(left), frozenset([plugin.name]), plugin.wakes_on, error=True)
+    return Diagnosis(message, len(left), frozenset([plugin.name]), plugin.retry_events, error=True)
 
 
-def refusals(survey: Survey, *, every: bool = False) -> tuple[Counter[str], list[Plugin]]:
+def refusals(survey: Survey, *, every: bool = False) -> tuple[Counter[str], list[FilterPlugin]]:
     """Returns the number of nodes by reason of rejection, and the plugins that gave the reasons.
 
     A node counts under the first plugin that rejects it, or, with `every`, under each plugin that does.
     """
     counts: Counter[str] = Counter()
-    plugins: list[Plugin] = []
+    plugins: list[FilterPlugin] = []
     left = np.ones(len(survey.fits), dtype=np.bool_)
     for opinion in survey.opinions:
         if opinion.verdicts is None:

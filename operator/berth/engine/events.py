@@ -1,7 +1,7 @@
 """Cluster events that can make an unschedulable pod schedulable (kube-scheduler's ClusterEvent).
 
 The scheduler's cache turns every change of an object into a Change with its events. Each plugin registers the events
-that may help a pod that it rejected (`Plugin.wakes_on`), and decides for a single change whether it may help (the
+that may help a pod that it rejected (`Plugin.retry_events`), and decides for a single change whether it may help (the
 queueing hint, `Plugin.hint`). The queue retries the pods that a change may help, and no others.
 """
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from berth.engine.events import ANY
-from berth.engine.plugin import Plugin
+from berth.engine.plugin import Dependencies, FilterPlugin, PodsRead
 from berth.engine.state.node_table import NodeTable
 from berth.engine.verdict import BoolColumn, Code, Int64Column, Rows, Verdicts, row_numbers
 
@@ -34,12 +34,12 @@ class ExtenderResult:
     points: Mapping[str, int] = field(default_factory=dict)
 
 
-class Extenders(Plugin):
+class Extenders(FilterPlugin):
     """Represents the extenders in a diagnosis, which names plugins. The pipeline never calls it."""
 
     name = "Extenders"
-    filters = True
-    wakes_on = ANY
+    dependencies = Dependencies(pods=PodsRead.NONE)
+    retry_events = ANY
 
 
 EXTENDERS = Extenders({})

@@ -17,15 +17,14 @@ besides the pod's signature and the plugin's arguments. That decides how often i
 A NodeView raises an error for attributes that `reads` does not cover, so no answer stays cached for too long.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from berth.engine.events import ANY
-from berth.engine.plugin import MAX_SCORE, Plugin, Query
+from berth.engine.plugin import MAX_SCORE, Dependencies, FilterPlugin, Query, ScorePlugin
 from berth.engine.state.columns import grown
 from berth.engine.state.node_table import NodeTable
 from berth.engine.state.state import State
@@ -136,20 +135,26 @@ class Amounts(Mapping[str, int]):
         return len(self._index) - 1  # without "", the column for what no node has
 
 
-class PerNode(Plugin):
+_DEPENDENCIES = {
+    Reads.PODS: Dependencies(
+        version=lambda query, state: state.table.mark,
+        affected_rows=lambda query, state, before, now, rows: rows,
+    ),
+    Reads.LABELS: Dependencies(static_key=lambda pod: pod.signature),
+}
+
+
+class PerNode(FilterPlugin, ScorePlugin):
     reads: ClassVar[Reads] = Reads.ANYTHING
     refusal: ClassVar[str] = ""
     """The reason if `fits` returns just False."""
-    wakes_on = ANY
-    node_local = False
-    reads_pods = True
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         cls.filters = cls.fits is not PerNode.fits
         cls.scores = cls.points is not PerNode.points
         if "reads" in vars(cls):
-            cls.reads_pods = cls.reads is not Reads.LABELS
+            cls.dependencies = _DEPENDENCIES.get(cls.reads, Dependencies())
 
     def fits(self, pod: Pod, node: NodeView) -> bool | str:
         """Returns True, or the reason why not."""
@@ -160,17 +165,6 @@ class PerNode(Plugin):
         raise NotImplementedError
 
     # --- as columns --------------------------------------------------------------------------------------------------
-
-    def static_key(self, pod: Pod) -> Hashable | None:
-        return pod.signature if self.reads is Reads.LABELS else None
-
-    def basis(self, query: Query, state: State) -> Hashable | None:
-        return state.table.mark if self.reads is Reads.PODS else None
-
-    def reach(
-        self, query: Query, state: State, before: Hashable, now: Hashable, rows: Sequence[int]
-    ) -> Sequence[int] | None:
-        return rows
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         numbers: dict[str, int] = {"": 0}

@@ -9,29 +9,29 @@ that rejected it, in the pipeline's order, and its message is the one that kube-
 
 Two caches save work between pods:
 
-    one plugin's answers      depend on a part of the pod (`Plugin.static_key`) and on the labels, taints, images and
-                              spec of nodes. They are shared by all pods that are equal in that part, and dropped when
-                              `table.static_version` moves.
-    all answers for one pod   belong to a pod signature. They are refreshed for the next pod of that signature
-                              (answer_cache/cache.py).
+    StaticAnswers    answers of one plugin that depend on a part of the pod and on what is static of nodes: shared by
+                     all pods that are equal in that part (answer_cache/static_answers.py)
+    CachedAnswers    all answers for one pod signature: refreshed for the next pod of that signature
+                     (answer_cache/cache.py)
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.answer_cache.cache import SUCCESS, CachedAnswers, Lap
 from berth.engine.answer_cache.entries import Scorer
+from berth.engine.answer_cache.static_answers import StaticAnswers
 from berth.engine.diagnosis import NO_NODES, Diagnosis, Opinion, Survey, diagnose, failure
 from berth.engine.events import ANY
 from berth.engine.extender_result import EXTENDERS, ExtenderResult, points_of, verdicts_of
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import FilterPlugin, Plugin, Query, ScorePlugin
 from berth.engine.state.node_table import NodeTable
 from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
@@ -50,12 +50,8 @@ from berth.engine.verdict import (
 )
 from berth.model import Pod
 
-T = TypeVar("T")
-
 _FEWEST_FOUND, _LEAST_PERCENTAGE = 100, 5  # kube-scheduler's minFeasibleNodesToFind and its lowest adaptive percentage
-_MAX_CACHED_ANSWERS = 128
 _MAX_CACHED_SIGNATURES = 64
-_UNKNOWN: Any = object()
 
 
 class TieBreak(StrEnum):
@@ -87,8 +83,8 @@ class Ranking:
 class Pipeline:
     def __init__(
         self,
-        filters: Sequence[Plugin],
-        scores: Sequence[tuple[Plugin, int]],
+        filters: Sequence[FilterPlugin],
+        scores: Sequence[tuple[ScorePlugin, int]],
         tie_break: TieBreak = TieBreak.RANDOM,
         *,
         node_percentage: int = 100,
@@ -106,11 +102,8 @@ class Pipeline:
         self._turn = 0
         self._search_from = 0
         self._scorers = [Scorer.of(plugin, weight) for plugin, weight in scores]
-        self._static_answers: OrderedDict[tuple[str, int, Hashable], Any] = OrderedDict()
-        self._static_table: NodeTable | None = None
-        self._static_version = 0  # `static_version` of that table when the answers were given
-        # By signature, least recently used first.
-        self._panels: OrderedDict[Hashable, CachedAnswers] = OrderedDict()
+        self._static_answers = StaticAnswers()
+        self._answers: OrderedDict[Hashable, CachedAnswers] = OrderedDict()  # by signature, least recently used first
         self._judged_lately: OrderedDict[Hashable, Pod] = OrderedDict()
 
     def decide(
@@ -127,7 +120,7 @@ class Pipeline:
         enough = nodes if outside is not None or self.node_percentage == 100 else self._enough(nodes)
         # Cached answers hold for all nodes and without nominated pods and extenders; otherwise the filters run.
         whole = outside is None and enough == nodes
-        if whole and not (pod.nominated_node_name or (state.nominated and state.guests.matter_to(pod))):
+        if whole and not (pod.nominated_node_name or (state.nominated and state.nominated_pods.matter_to(pod))):
             answers = self._refreshed_answers(pod, state, lap)
             if answers is not None:
                 places = answers.best_places()
@@ -200,7 +193,7 @@ class Pipeline:
         """
         taken = dict(self._judged_lately)
         self._judged_lately.clear()
-        for answers in self._panels.values():
+        for answers in self._answers.values():
             if answers.refreshed_for is not None:
                 taken[answers.signature], answers.refreshed_for = answers.refreshed_for, None
         return list(taken.values())
@@ -260,33 +253,15 @@ class Pipeline:
 
     # --- cached answers ----------------------------------------------------------------------------------------------
 
-    def _cached(self, point: str, plugin: Plugin, key: Hashable, state: State, ask: Callable[[], T]) -> T:
-        """Returns the cached answer for this key, or calls `ask`. All are dropped when nodes change other than in
-        their pods and allocatable resources.
-        """
-        table = state.table
-        if table is not self._static_table or table.static_version != self._static_version:
-            self._static_answers.clear()
-            self._static_table, self._static_version = table, table.static_version
-        question = (point, id(plugin), key)
-        cached: T = self._static_answers.get(question, _UNKNOWN)
-        if cached is not _UNKNOWN:
-            self._static_answers.move_to_end(question)
-            return cached
-        said = self._static_answers[question] = ask()
-        if len(self._static_answers) > _MAX_CACHED_ANSWERS:
-            self._static_answers.popitem(last=False)
-        return said
-
     def _refreshed_answers(self, pod: Pod, state: State, lap: Lap | None) -> CachedAnswers | None:
         """Returns the refreshed answers for the pod's signature. None: not cached, invalid, or fewer than two fit.
 
         The entry is popped first: a plugin that raises in `refresh` leaves it half refreshed, and it must not be used.
         """
-        answers = self._panels.pop(pod.signature, None)
+        answers = self._answers.pop(pod.signature, None)
         if answers is None or not answers.refresh(pod, state, lap):
             return None
-        self._panels[answers.signature] = answers  # at the end again: the most recently used
+        self._answers[answers.signature] = answers  # at the end again: the most recently used
         return answers
 
     def _new_answers(self, query: Query, state: State, survey: Survey) -> CachedAnswers:
@@ -294,12 +269,11 @@ class Pipeline:
 
         Such a failure ends an attempt as soon as no filter before it rejects that node, which a cache would hide.
         """
-        answers = CachedAnswers(self._scorers, self._judged, self._scored, self._constant)
-        answers.build(query, state, survey.fits, survey.opinions)
+        answers = CachedAnswers(query, state, survey.fits, survey.opinions, self._scorers, self._static_answers)
         if not survey.flawed:
-            self._panels[answers.signature] = answers
-            if len(self._panels) > _MAX_CACHED_SIGNATURES:
-                self._panels.popitem(last=False)
+            self._answers[answers.signature] = answers
+            if len(self._answers) > _MAX_CACHED_SIGNATURES:
+                self._answers.popitem(last=False)
         return answers
 
     # --- filters -----------------------------------------------------------------------------------------------------
@@ -324,7 +298,7 @@ class Pipeline:
         for plugin, answer in screened:
             verdicts = None
             if nodes and not answer.skip:
-                verdicts = self._judged(plugin, query, state, rows)
+                verdicts = self._static_answers.verdicts(plugin, query, state, rows)
                 if not verdicts.all_fit:
                     flawed |= verdicts.failed is not None
                     failed = failed or failure(plugin, verdicts, fits)
@@ -342,19 +316,13 @@ class Pipeline:
             lap("Filter", SUCCESS if failed is None else Code.ERROR.kubernetes_name)
         return survey
 
-    def _judged(self, plugin: Plugin, query: Query, state: State, rows: Rows) -> Verdicts:
-        key = plugin.static_key(query.pod)
-        if key is None or rows is not state.table.rows:
-            return plugin.filter(query, state, rows)
-        return self._cached("filter", plugin, key, state, lambda: plugin.filter(query, state, rows))
-
     # Pods of equal or higher priority that are nominated to a node count as if they were there. As they may never get
     # there, a node must fit both with them and without them (kube-scheduler's RunFilterPluginsWithNominatedPods). If it
     # does not fit with them, the verdicts with them are the ones that are reported.
 
     def _with_nominated(self, query: Query, state: State, survey: Survey) -> Survey:
         rows = row_numbers(survey.rows)
-        nominated = state.guests.beside(query.pod, rows)
+        nominated = state.nominated_pods.beside(query.pod, rows)
         if nominated is None:
             return survey
         positions = np.searchsorted(rows, nominated.rows)
@@ -381,19 +349,19 @@ class Pipeline:
         if opinion.verdicts is None or opinion.pre_filter.skip:
             return None
         without = opinion.verdicts.at(positions)
-        if not opinion.plugin.reads_pods:
+        if not opinion.plugin.dependencies.reads_pods:
             return without
         seen = opinion.plugin.filter_with_nominated(query, state, nominated)
         return self._moved_verdicts(nominated, opinion.plugin, query, state, without) if seen is None else seen
 
     def _moved_verdicts(
-        self, nominated: NominatedRows, plugin: Plugin, query: Query, state: State, without: Verdicts
+        self, nominated: NominatedRows, plugin: FilterPlugin, query: Query, state: State, without: Verdicts
     ) -> Verdicts:
         """The same for a filter that cannot answer for all rows at once.
 
         Where nominated pods may change its verdict, they are added to the table, row by row, and the filter is called.
         """
-        may_change = np.flatnonzero(plugin.minds_nominated(query, nominated))
+        may_change = np.flatnonzero(plugin.affected_by_nominated(query, nominated))
         said: list[Verdicts] = []
         for row in nominated.rows[may_change].tolist():
             with moved(query, state.table, add=_nominated_to(row, query.pod, state)):
@@ -448,29 +416,10 @@ class Pipeline:
             column = None
             if plugin.concerns(query.pod) and plugin.pre_score(query, state):
                 rows = state.table.rows if whole else feasible
-                column = plugin.normalize(self._scored(plugin, query, state, rows))
+                column = plugin.normalize(self._static_answers.scores(plugin, query, state, rows))
                 totals += column * weight
             columns.append(column)
         return Ranking(feasible, tuple(columns), totals)
-
-    def _scored(self, plugin: Plugin, query: Query, state: State, rows: Rows) -> Int64Column:
-        key = plugin.static_key(query.pod)
-        if key is None:
-            return plugin.score(query, state, rows)
-        everywhere = slice(0, state.table.span)
-        return self._cached("score", plugin, key, state, lambda: plugin.score(query, state, everywhere))[rows]
-
-    def _constant(self, plugin: Plugin, query: Query, state: State) -> int | None:
-        """Returns the normalised score that a static plugin gives to every node; None if nodes get different ones."""
-
-        def ask() -> int | None:
-            if not plugin.pre_score(query, state):
-                return 0
-            scores = plugin.score(query, state, state.table.rows)
-            alike = scores.min() == scores.max()
-            return int(plugin.normalize(scores[:1])[0]) if alike else None
-
-        return self._cached("constant", plugin, plugin.static_key(query.pod), state, ask)
 
     def best(self, ranking: Ranking, table: NodeTable) -> NDArray[np.intp]:
         """Returns the rows with the highest total, sorted by node name."""
@@ -497,17 +446,17 @@ def _nominated_to(row: int, pod: Pod, state: State) -> list[tuple[Pod, str]]:
 
 def _overlaid(opinion: Opinion, positions: NDArray[np.intp], seen: Verdicts | None, refused: BoolColumn) -> Opinion:
     """Returns the opinion with the verdicts with nominated pods (`seen`) at the positions that are rejected then."""
-    if seen is None or opinion.verdicts is None or not opinion.plugin.reads_pods:
+    if seen is None or opinion.verdicts is None or not opinion.plugin.dependencies.reads_pods:
         return opinion
     return opinion._replace(verdicts=opinion.verdicts.laid_over(positions[refused], seen.at(refused)))
 
 
-def _screened(plugin: Plugin, query: Query, state: State) -> PreFilter:
+def _screened(plugin: FilterPlugin, query: Query, state: State) -> PreFilter:
     return plugin.pre_filter(query, state) if plugin.concerns(query.pod) else SKIP
 
 
 def _stopped(
-    screened: Sequence[tuple[Plugin, PreFilter]], refusals: Sequence[Opinion], table: NodeTable, lap: Lap | None
+    screened: Sequence[tuple[FilterPlugin, PreFilter]], refusals: Sequence[Opinion], table: NodeTable, lap: Lap | None
 ) -> Survey:
     """Returns the survey of a pod that PreFilter rejects.
 
@@ -521,7 +470,7 @@ def _stopped(
     return Survey(table.rows, np.zeros(len(table), np.bool_), opinions, stopped_by)
 
 
-def _narrowed(table: NodeTable, screened: Sequence[tuple[Plugin, PreFilter]]) -> Rows:
+def _narrowed(table: NodeTable, screened: Sequence[tuple[FilterPlugin, PreFilter]]) -> Rows:
     """Returns all rows, or those of the nodes that are in every PreFilter result that names nodes."""
     names: frozenset[str] | None = None
     for _, answer in screened:

@@ -4,29 +4,26 @@ A kube-scheduler profile can disable a plugin at the `filter` extension point al
 pod on all nodes, or restrict it to some nodes; Filter rejects none.
 """
 
-from collections.abc import Hashable
-
 import numpy as np
 
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import Dependencies, FilterPlugin, PodsRead, Query
 from berth.engine.state.state import State
 from berth.engine.verdict import PreFilter, Rows, Verdicts, row_count
 from berth.model import Pod
 
 
-class PreFilterOnly(Plugin):
-    filters = True
-
-    def __init__(self, plugin: Plugin) -> None:
+class PreFilterOnly(FilterPlugin):
+    def __init__(self, plugin: FilterPlugin) -> None:
         self.name = plugin.name
-        self.wakes_on = plugin.wakes_on
+        self.retry_events = plugin.retry_events
         self._plugin = plugin
+        known = plugin.dependencies
+        self.dependencies = Dependencies(
+            static_key=known.static_key, pods=PodsRead.NONE, filter_version=known.filter_version
+        )
 
     def concerns(self, pod: Pod) -> bool:
         return self._plugin.concerns(pod)
-
-    def basis(self, query: Query, state: State) -> Hashable | None:
-        return self._plugin.basis(query, state)
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         return self._plugin.pre_filter(query, state)

@@ -4,7 +4,7 @@ from typing import Any
 
 from berth.engine.diagnosis import Opinion
 from berth.engine.pipeline import Pipeline, Ranking
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import FilterPlugin, Query
 from berth.engine.preemption.preemption import Preemption, cheapest
 from berth.engine.state.state import State
 from berth.engine.verdict import Code, row_numbers
@@ -42,7 +42,7 @@ def verdict_on(pod: Pod, pipeline: Pipeline, state: State, preemption: Preemptio
     return verdict | {"preemption": {"candidates": candidates, "selected": selected}}
 
 
-def _alone(plugin: Plugin, query: Query, state: State) -> Opinion:
+def _alone(plugin: FilterPlugin, query: Query, state: State) -> Opinion:
     """The plugin asked by itself, on every node."""
     answer = plugin.pre_filter(query, state)
     asked = not answer.skip and answer.code is Code.FITS and len(state.table)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from berth.engine.binding_points import BindingPlugin
 from berth.engine.pipeline import Pipeline
-from berth.engine.plugin import BadArgument, Plugin
+from berth.engine.plugin import BadArgument, FilterPlugin, Plugin, ScorePlugin
 from berth.engine.pre_filter_only import PreFilterOnly
 from berth.engine.preemption.preemption import Preemption
 from berth.engine.registry import UnknownPlugin, make_plugin
@@ -70,10 +70,16 @@ def _build(policy: Policy) -> tuple[ActivePolicy, list[Problem]]:
     predicates = leave_to_extenders(policy.predicates, policy.extenders)
     entries = list(_plugins(policy, predicates, "filter", refusals.append))
     filters = [
-        PreFilterOnly(plugin) if entry.pre_filter_only else plugin for entry, plugin in entries if plugin.filters
+        PreFilterOnly(plugin) if entry.pre_filter_only else plugin
+        for entry, plugin in entries
+        if isinstance(plugin, FilterPlugin) and plugin.filters
     ]
     stages = tuple(plugin for _, plugin in entries if isinstance(plugin, BindingPlugin))
-    scores = [(plugin, entry.weight) for entry, plugin in _plugins(policy, policy.priorities, "score", refusals.append)]
+    scores = [
+        (plugin, entry.weight)
+        for entry, plugin in _plugins(policy, policy.priorities, "score", refusals.append)
+        if isinstance(plugin, ScorePlugin)
+    ]
     pipeline = Pipeline(
         filters, scores, policy.tie_break, node_percentage=policy.node_percentage, check_all=policy.check_all
     )

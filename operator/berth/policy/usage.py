@@ -214,5 +214,5 @@ def _plugins(active: ActivePolicy) -> Iterator[tuple[str, Plugin]]:
     priorities = {entry.name for entry in policy.priorities if entry.expression}
     for plugin in pipeline.filters:
         yield f"{'predicate' if plugin.name in predicates else 'plugin'} {plugin.name}", plugin
-    for plugin, _ in pipeline.scores:
-        yield f"{'priority' if plugin.name in priorities else 'plugin'} {plugin.name}", plugin
+    for scorer, _ in pipeline.scores:
+        yield f"{'priority' if scorer.name in priorities else 'plugin'} {scorer.name}", scorer

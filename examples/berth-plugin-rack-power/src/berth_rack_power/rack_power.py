@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 
 from berth.engine.events import Event
-from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown, scale_to_highest
+from berth.engine.plugin import (
+    BadArgument,
+    Dependencies,
+    FilterPlugin,
+    Query,
+    ScorePlugin,
+    refuse_unknown,
+    scale_to_highest,
+)
 from berth.engine.state.node_table import CPU
 from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, Int64Column, PreFilter, Rows, Verdicts, refuse_where
@@ -25,12 +33,10 @@ REASON = "node(s) were in a rack without power for the pod"
 MOST_WATTS = 1_000_000_000
 
 
-class RackPower(Plugin):
-    filters = True
-    scores = True
-    node_local = False  # a pod on one node of a rack takes power from all of them
-    reads_pods = True
-    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_REMOVED, Event.NODE_LABELS, Event.POD_REMOVED, Event.POD_SHRUNK})
+class RackPower(FilterPlugin, ScorePlugin):
+    retry_events = frozenset(
+        {Event.NODE_ADDED, Event.NODE_REMOVED, Event.NODE_LABELS, Event.POD_REMOVED, Event.POD_SHRUNK}
+    )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         refuse_unknown(args, "maxWatts", "wattsPerCore", "label")
@@ -42,14 +48,15 @@ class RackPower(Plugin):
         if not isinstance(self._label, str) or not self._label:
             raise BadArgument("label", f"{self._label!r} is not the name of a label")
         self._memo = f"RackPower {self._label} {self._limit} {self._per_core}"
+        # The answers depend on the pods of all racks, besides the pod and the nodes' labels. `mark` moves whenever pods
+        # are added or removed. Of these, a node is affected by those in its own rack.
+        self.dependencies = Dependencies(
+            version=lambda query, state: state.table.mark, affected_rows=self._rows_of_racks
+        )
 
-    # What the answers hang on besides the pod and the nodes' labels: the pods of all racks. `mark` moves whenever pods
-    # come or go; of that, a node feels what happens in its own rack.
-
-    def basis(self, query: Query, state: State) -> Hashable:
-        return state.table.mark
-
-    def reach(self, query: Query, state: State, before: Hashable, now: Hashable, rows: Sequence[int]) -> Sequence[int]:
+    def _rows_of_racks(
+        self, query: Query, state: State, before: Hashable, now: Hashable, rows: Sequence[int]
+    ) -> Sequence[int]:
         racks, _ = state.table.label(self._label)
         touched = racks[list(rows)]
         return [*rows, *np.flatnonzero(np.isin(racks, touched[touched >= 0])).tolist()]

@@ -2,22 +2,22 @@
 
 Pods with equal signatures get equal answers. Between two such pods usually one node has changed: the one that the
 first pod was placed on. So the answers are cached, and `refresh` recomputes only what may have changed. All columns
-are by position in `table.rows`. The terms in the table (static, node_local, basis, groups) are those of plugin.py.
+are by position in `table.rows`. The terms in the table (static, node_local, version) are those of dependencies.py.
 
     cached                         depends on                             recomputed when
     -----------------------------  -------------------------------------  ------------------------------------------
     verdicts of static filters     part of the pod; labels, taints,       never: if `table.static_version` moves, all
     (`_static_fits`)               images, spec of nodes                  answers are invalid
     verdicts of other filters      node and its pods, if node_local;      changed rows: pods or allocatable changed;
-    (FilterEntry)                  `filter_basis`                         reached rows or all rows: the basis moved
+    (FilterEntry)                  `filter_version`                       affected rows or all rows: the version moved
     `fits`, `feasible`             the verdicts of all filters            a verdict changed: that row, or all rows
     static scores (`_static_sums`) as static filters                      never
-    node-local scores              node and its pods; `score_basis`       changed rows; all rows: the basis moved
+    node-local scores              node and its pods; `score_version`     changed rows; all rows: the version moved
     (LocalScoreEntry)
-    relative scores                the above, other nodes, and, if        the basis moved or `fits` changed; with known
-    (RelativeScoreEntry)           normalised, which nodes are feasible   bounds: only if the bounds moved
-    scores by groups               group of the node; counts by group     the basis moved; a node changed its group
-    ranking (`_standings`)         the weighted sums of all scores        rows whose sum changed; all rows if many did
+    relative scores                the above, other nodes, and, if        the version moved or `fits` changed; if bounds
+    (RelativeScoreEntry)           normalised, which nodes are feasible   are known: only if these moved
+    scores by groups               group of the node; counts by group     the version moved; a node changed its group
+    ranking (`_ranking`  )         the weighted sums of all scores        rows whose sum changed; all rows if many did
 
 `refresh` returns False, and the caller builds new answers, if `static_version` moved, if more than MOST_CHANGES rows
 changed, if a PreFilter rejects the pod or names nodes, if a filter fails, or if fewer than two nodes are feasible.
@@ -26,7 +26,7 @@ The ranking leaves out scores that are equal on all nodes, so it holds differenc
 is not feasible is so far below zero that no score makes up for it.
 
 The epoch counts changes of objects that are neither pods nor nodes, and of the affinity terms of placed pods. While it
-stands still, entries whose basis is NOTHING_ELSE are not even asked for their basis.
+stands still, entries whose version is NOTHING_ELSE are not even asked for their version.
 """
 
 from __future__ import annotations
@@ -48,17 +48,15 @@ from berth.engine.answer_cache.entries import (
 )
 from berth.engine.answer_cache.equivalence import EquivalenceGroups
 from berth.engine.answer_cache.ranking import NOT_FEASIBLE, Leaders, NodeRanking, Places, Standing
-from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
+from berth.engine.answer_cache.static_answers import StaticAnswers
+from berth.engine.plugin import NOTHING_ELSE, FilterPlugin, Query
 from berth.engine.state.state import State
-from berth.engine.verdict import BoolColumn, Code, Int64Column, PreFilter, Rows, Verdicts, row_numbers
+from berth.engine.verdict import BoolColumn, Code, Int64Column, PreFilter, Verdicts, row_numbers
 from berth.model import Pod
 
 MOST_CHANGES: Final = 24  # with more changed rows, one call for all nodes is faster than one call per row
 
-Judge = Callable[[Plugin, Query, State, Rows], Verdicts]
-Score = Callable[[Plugin, Query, State, Rows], Int64Column]
-Constant = Callable[[Plugin, Query, State], int | None]
-Said = tuple[Plugin, PreFilter, Verdicts | None]
+Said = tuple[FilterPlugin, PreFilter, Verdicts | None]
 Located = dict[int, int]  # row -> position in `table.rows`
 Lap = Callable[[str, str], None]  # called with the extension point that is done, and kube-scheduler's status code
 
@@ -66,87 +64,104 @@ SUCCESS = "Success"
 
 
 class CachedAnswers:
-    def __init__(self, scorers: Sequence[Scorer], judge: Judge, score: Score, constant: Constant) -> None:
-        """`judge` and `score` call a plugin for rows, or return the pipeline's cached answers of a static plugin.
+    """The answers for one signature. `fits` is bool[nodes], `feasible` how many nodes fit."""
 
-        `constant` returns the score that a static plugin gives to every node, or None if nodes get different scores.
-        """
-        self.fits: BoolColumn
-        self.feasible = 0
+    def __init__(
+        self,
+        query: Query,
+        state: State,
+        fits: BoolColumn,
+        opinions: Sequence[Said],
+        scorers: Sequence[Scorer],
+        static_answers: StaticAnswers,
+    ) -> None:
+        """`fits` and `opinions` are the answers of the filters that concern the pod, on all nodes."""
+        self.signature = query.pod.signature
         self.refreshed_for: Pod | None = None  # the last pod, until `Pipeline.take_judged` takes it
-        self._scorers = scorers
-        self._judge, self._score, self._constant = judge, score, constant
-
-    # --- building ----------------------------------------------------------------------------------------------------
-
-    def build(self, query: Query, state: State, fits: BoolColumn, opinions: Sequence[Said]) -> None:
-        """Fills the cache from a survey of all rows: `fits`, and the opinions of the filters that concern the pod."""
-        self._query, self.signature = query, query.pod.signature
+        self.fits = fits.copy()
+        self.feasible = int(np.count_nonzero(fits))
+        self._static_answers = static_answers
+        # What the answers were computed from, and when.
+        self._query = query
         self._table, self._rows = state.table, state.table.rows
         self._static_version, self._mark = state.table.static_version, state.table.mark
         self._epoch = _epoch(state)
+        # Verdicts.
         self._static_fits: BoolColumn | None = None
         self._filters: list[FilterEntry] = []
-        for plugin, _, said in opinions:
-            if plugin.static_key(query.pod) is None:
-                lets = None if said is None else said.fits.copy()
-                self._filters.append(FilterEntry(plugin, plugin.filter_basis(query, state), lets))
-            elif said is not None and not said.all_fit:
-                self._static_fits = said.fits if self._static_fits is None else self._static_fits & said.fits
-        self.fits = fits.copy()
-        self.feasible = int(np.count_nonzero(fits))
+        # Scores: sums of static ones, node-local ones and relative ones; one of the latter may be by groups.
         self._static_sums: Int64Column | None = None
-        self._grouped: RelativeScoreEntry | None = None
         self._local: list[LocalScoreEntry] = []
         self._relative: list[RelativeScoreEntry] = []
-        for scorer in self._scorers:
+        for plugin, _, said in opinions:
+            self._add_filter(plugin, said, query, state)
+        for scorer in scorers:
             if scorer.plugin.concerns(query.pod):
                 self._add_scorer(scorer, query, state)
-        self._sum_local_scores(query, state)
-        self._rank_all()
+        self._local_sums = self._sum_local_scores(query, state)
+        # The ranking: of the nodes' sums, and of the one score by groups that stays out of them.
+        self._grouped: RelativeScoreEntry | None = None
+        self._summed_relatives: list[RelativeScoreEntry] = []
+        self._ranking = self._rank_all()
+        # The entries that may change while the epoch stands still. The others are skipped then.
+        self._unsettled_filters: list[FilterEntry] = []
+        self._unsettled_locals: list[LocalScoreEntry] = []
+        self._unsettled_relatives: list[RelativeScoreEntry] = []
         self._list_unsettled()
 
+    # --- building ----------------------------------------------------------------------------------------------------
+
+    def _add_filter(self, plugin: FilterPlugin, said: Verdicts | None, query: Query, state: State) -> None:
+        """Files the verdicts of one filter by what they depend on."""
+        if plugin.dependencies.static_key is None:
+            lets = None if said is None else said.fits.copy()
+            self._filters.append(FilterEntry(plugin, plugin.dependencies.filter_version(query, state), lets))
+        elif said is not None and not said.all_fit:
+            self._static_fits = said.fits if self._static_fits is None else self._static_fits & said.fits
+
     def _list_unsettled(self) -> None:
-        """Lists the entries that may change while the epoch stands still. The others are skipped then."""
         self._unsettled_filters = [judged for judged in self._filters if not judged.is_settled]
-        self._unsettled_locals = [local for local in self._local if local.basis is not NOTHING_ELSE]
+        self._unsettled_locals = [local for local in self._local if local.version is not NOTHING_ELSE]
         self._unsettled_relatives = [relative for relative in self._relative if not relative.is_settled]
 
     def _add_scorer(self, scorer: Scorer, query: Query, state: State) -> None:
         """Computes the scores of one plugin, and files them by what they depend on."""
         plugin, weight, bounded, normalises = scorer
-        static = plugin.static_key(query.pod) is not None
-        if normalises or not (static or plugin.node_local):
-            if static and bounded and self._constant(plugin, query, state) is not None:
+        dependencies = plugin.dependencies
+        static = dependencies.static_key is not None
+        if normalises or not (static or dependencies.node_local):
+            if static and bounded and self._static_answers.constant_score(plugin, query, state) is not None:
                 return  # equal on all nodes: it cannot change the ranking
-            basis = () if static else plugin.score_basis(query, state)
-            relative = RelativeScoreEntry(plugin, weight, bounded, static, basis)
+            version = () if static else dependencies.score_version(query, state)
+            relative = RelativeScoreEntry(plugin, weight, bounded, static, version)
             self._compute_relative(relative, query, state)
             if not static or relative.speaks:
                 self._relative.append(relative)
         elif not static:
-            self._local.append(LocalScoreEntry(plugin, weight, plugin.score_basis(query, state)))
+            self._local.append(LocalScoreEntry(plugin, weight, dependencies.score_version(query, state)))
         elif plugin.pre_score(query, state):
-            said = weighted(self._score(plugin, query, state, self._rows), weight)
+            said = weighted(self._static_answers.scores(plugin, query, state, self._rows), weight)
             self._static_sums = said if self._static_sums is None else self._static_sums + said
 
-    def _sum_local_scores(self, query: Query, state: State) -> None:
-        """Computes int64[nodes]: the weighted sums of the scores that depend on nothing but their node."""
+    def _sum_local_scores(self, query: Query, state: State) -> Int64Column:
+        """Returns int64[nodes]: the weighted sums of the scores that depend on nothing but their node."""
         parts = [] if self._static_sums is None else [self._static_sums]
         for local in self._local:
             local.speaks = local.plugin.pre_score(query, state)
             if local.speaks:
-                said = self._score(local.plugin, query, state, self._rows)
+                said = self._static_answers.scores(local.plugin, query, state, self._rows)
                 parts.append(weighted(said, local.weight))
-        self._local_sums = sum_of(parts, len(self.fits))
+        total = sum_of(parts, len(self.fits))
         if self.feasible < len(self.fits):
-            np.putmask(self._local_sums, ~self.fits, NOT_FEASIBLE)
+            np.putmask(total, ~self.fits, NOT_FEASIBLE)
+        return total
 
     def _compute_relative(self, relative: RelativeScoreEntry, query: Query, state: State) -> None:
         """Computes all scores of a plugin whose scores are normalised or depend on other nodes."""
         plugin, weight = relative.plugin, relative.weight
         relative.groups = relative.by_group = relative.points = relative.raw = None
-        axes = None if relative.static else plugin.axes(query, state)
+        axes_of = None if relative.static else plugin.dependencies.score_axes
+        axes = None if axes_of is None else axes_of(query, state)
         if axes is not None:
             relative.groups = EquivalenceGroups.by(axes, self._rows, self.fits)
         if relative.groups is not None:
@@ -154,15 +169,17 @@ class CachedAnswers:
         elif not plugin.pre_score(query, state):
             return
         elif relative.knows_bounds:
-            relative.raw = self._score(plugin, query, state, self._rows)
+            relative.raw = self._static_answers.scores(plugin, query, state, self._rows)
             relative.bounds = self._bounds(relative)
             relative.points = weighted(plugin.scale(relative.raw, relative.bounds), weight)
         elif self.feasible == len(self.fits):
-            relative.points = weighted(plugin.normalize(self._score(plugin, query, state, self._rows)), weight)
+            relative.points = weighted(
+                plugin.normalize(self._static_answers.scores(plugin, query, state, self._rows)), weight
+            )
         else:
             relative.points = np.zeros(len(self.fits), dtype=np.int64)
             feasible = self.fits.nonzero()[0]
-            said = self._score(plugin, query, state, row_numbers(self._rows)[feasible])
+            said = self._static_answers.scores(plugin, query, state, row_numbers(self._rows)[feasible])
             relative.points[feasible] = weighted(plugin.normalize(said), weight)
 
     def _bounds(self, relative: RelativeScoreEntry) -> Hashable | None:
@@ -170,14 +187,13 @@ class CachedAnswers:
         feasible = relative.raw if self.feasible == len(self.fits) else relative.raw[self.fits]
         return relative.plugin.bounds(feasible)
 
-    def _rank_all(self) -> None:
-        """Ranks all nodes anew.
+    def _rank_all(self) -> NodeRanking:
+        """Returns a new ranking of all nodes.
 
         The scores of one plugin by groups stay out of the nodes' sums: when they change, the ranking adds them by
         group instead of node by node. Only one plugin can have that; the group scores of others are spread to nodes.
         """
-        levels, self._grouped = self._local_sums, None
-        self._summed_relatives: list[RelativeScoreEntry] = []  # those in the nodes' sums
+        levels, self._grouped, self._summed_relatives = self._local_sums, None, []
         for relative in self._relative:
             if relative.groups is not None and self._grouped is None:
                 self._grouped = relative
@@ -185,7 +201,7 @@ class CachedAnswers:
                 self._summed_relatives.append(relative)
                 levels = levels + points
         groups = None if self._grouped is None else self._grouped.groups
-        self._standings = NodeRanking(levels, groups, self._table.name_order[1])
+        return NodeRanking(levels, groups, self._table.name_order[1])
 
     @property
     def best(self) -> NDArray[np.intp]:
@@ -195,7 +211,7 @@ class CachedAnswers:
     def best_places(self) -> Places | Leaders:
         """Returns the same nodes as indices into the node names, sorted."""
         grouped = self._grouped
-        return self._standings.best() if grouped is None else self._standings.best(grouped.by_group, grouped.weight)
+        return self._ranking.best() if grouped is None else self._ranking.best(grouped.by_group, grouped.weight)
 
     # --- refreshing --------------------------------------------------------------------------------------------------
 
@@ -257,11 +273,11 @@ class CachedAnswers:
 
         Adds to `touched` the rows that it recomputed, and to `changed_verdicts` the positions whose verdict changed.
         """
-        plugin, before = judged.plugin, judged.basis
-        rows: Located | None = changed if plugin.node_local else {}
+        plugin, before = judged.plugin, judged.version
+        rows: Located | None = changed if plugin.dependencies.node_local else {}
         if not same_epoch or before is not NOTHING_ELSE:
-            judged.basis = plugin.filter_basis(query, state)
-            if judged.basis is None or judged.basis != before:
+            judged.version = plugin.dependencies.filter_version(query, state)
+            if judged.version is None or judged.version != before:
                 rows = self._affected_rows(judged, before, query, state, changed)
         if rows is not None:
             lets = judged.lets
@@ -278,7 +294,7 @@ class CachedAnswers:
             return None
         judged.lets = None
         if not answer.skip:
-            said = self._judge(plugin, query, state, self._rows)
+            said = self._static_answers.verdicts(plugin, query, state, self._rows)
             if said.failed is not None:
                 return None
             judged.lets = said.fits.copy()
@@ -287,10 +303,11 @@ class CachedAnswers:
     def _affected_rows(
         self, judged: FilterEntry, before: Hashable | None, query: Query, state: State, changed: Located
     ) -> Located | None:
-        """Returns the rows whose verdicts may have changed because the basis moved; None: all rows."""
-        if judged.lets is None or before is None or judged.basis is None:
+        """Returns the rows whose verdicts may have changed because the version moved; None: all rows."""
+        affected = judged.plugin.dependencies.affected_rows
+        if affected is None or judged.lets is None or before is None or judged.version is None:
             return None
-        rows = judged.plugin.reach(query, state, before, judged.basis, list(changed))
+        rows = affected(query, state, before, judged.version, list(changed))
         return None if rows is None or len(rows) > MOST_CHANGES else self._positions_of(rows)
 
     def _positions_of(self, rows: Sequence[int]) -> Located:
@@ -343,14 +360,14 @@ class CachedAnswers:
         """Refreshes the scores and the ranking. `flipped` are the positions where `fits` changed; None: any."""
         whole = flipped is None
         for local in self._unsettled_locals if same_epoch else self._local:
-            basis, local.basis = local.basis, local.plugin.score_basis(query, state)
-            whole |= local.basis is None or local.basis != basis
+            before, local.version = local.version, local.plugin.dependencies.score_version(query, state)
+            whole |= local.version is None or local.version != before
         was: dict[int, Standing] = {}
         if whole:
-            self._sum_local_scores(query, state)
+            self._local_sums = self._sum_local_scores(query, state)
         else:
             for row, position in touched.items():
-                was[position] = self._standings.of(position)
+                was[position] = self._ranking.of(position)
                 self._local_sums[position] = self._sum_of(row, position, query, state)
         regrouped = False
         for relative in self._unsettled_relatives if same_epoch else self._relative:
@@ -359,15 +376,15 @@ class CachedAnswers:
             regrouped |= relative.groups is not groups
             whole |= moved and (relative is not self._grouped or regrouped)
         if whole:
-            self._rank_all()
+            self._ranking = self._rank_all()
             if regrouped:
-                self._standings.find_peaks()
+                self._ranking.find_peaks()
             return
-        for position, before in was.items():
+        for position, standing in was.items():
             level = self._local_sums.item(position)
             for relative in self._summed_relatives:
                 level += relative.at(position)
-            self._standings.set(position, level, before)
+            self._ranking.set(position, level, standing)
 
     def _sum_of(self, row: int, position: int, query: Query, state: State) -> int:
         """Returns the weighted sum of one node's scores that depend on nothing but the node."""
@@ -390,11 +407,11 @@ class CachedAnswers:
         same_epoch: bool,
     ) -> bool:
         """Refreshes one relative score. Returns whether scores may have changed on rows other than `touched`."""
-        plugin, before = relative.plugin, relative.basis
+        plugin, before = relative.plugin, relative.version
         if not relative.static and not (same_epoch and before is NOTHING_ELSE):
-            relative.basis = plugin.score_basis(query, state)
-        same = relative.basis is not None and relative.basis == before
-        rows = changed if not relative.static and plugin.node_local else {}
+            relative.version = plugin.dependencies.score_version(query, state)
+        same = relative.version is not None and relative.version == before
+        rows = changed if not relative.static and plugin.dependencies.node_local else {}
         if same and not rows and (not relative.speaks or (flipped is not None and not flipped)):
             return False
         if relative.groups is not None and flipped is not None:
@@ -423,7 +440,8 @@ class CachedAnswers:
     ) -> bool:
         """The same for scores by groups: touched nodes may be in another group now, or no longer be feasible."""
         plugin, before, settlement = relative.plugin, relative.by_group, groups.settlement
-        known = plugin.axes(query, state) is groups.axes
+        axes_of = plugin.dependencies.score_axes
+        known = axes_of is not None and axes_of(query, state) is groups.axes
         for row, position in touched.items():
             fits = self.fits.item(position)
             known = known and groups.move(row, position, fits != (position in flipped), fits)

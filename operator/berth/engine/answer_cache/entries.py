@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from berth.engine.answer_cache.equivalence import EquivalenceGroups, by_node
-from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
+from berth.engine.plugin import NOTHING_ELSE, FilterPlugin, Query, ScorePlugin
 from berth.engine.state.state import State
 from berth.engine.verdict import BoolColumn, Int64Column
 
@@ -22,38 +22,38 @@ from berth.engine.verdict import BoolColumn, Int64Column
 class Scorer(NamedTuple):
     """A plugin that scores, with its weight. `normalises`: its scores are normalised over the feasible nodes."""
 
-    plugin: Plugin
+    plugin: ScorePlugin
     weight: int
     knows_bounds: bool
     normalises: bool
 
     @classmethod
-    def of(cls, plugin: Plugin, weight: int) -> Scorer:
+    def of(cls, plugin: ScorePlugin, weight: int) -> Scorer:
         knows = knows_bounds(plugin)
-        return cls(plugin, weight, knows, knows or type(plugin).normalize is not Plugin.normalize)
+        return cls(plugin, weight, knows, knows or type(plugin).normalize is not ScorePlugin.normalize)
 
 
 @dataclass(slots=True)
 class FilterEntry:
     """The verdicts of a filter that is not static: `lets` is bool[nodes]; None if PreFilter skips the pod."""
 
-    plugin: Plugin
-    basis: Hashable | None
+    plugin: FilterPlugin
+    version: Hashable | None
     lets: BoolColumn | None
 
     @property
     def is_settled(self) -> bool:
         """Whether no change of a pod or a node can change the verdicts."""
-        return self.basis is NOTHING_ELSE and not self.plugin.node_local
+        return self.version is NOTHING_ELSE and not self.plugin.dependencies.node_local
 
 
 @dataclass(slots=True)
 class LocalScoreEntry:
     """A score that depends on nothing but its node. It is only part of the nodes' sums, so no column is cached."""
 
-    plugin: Plugin
+    plugin: ScorePlugin
     weight: int
-    basis: Hashable | None
+    version: Hashable | None
     speaks: bool = False  # PreScore does not skip the pod
 
 
@@ -66,11 +66,11 @@ class RelativeScoreEntry:
     they are cached if the plugin knows its bounds.
     """
 
-    plugin: Plugin
+    plugin: ScorePlugin
     weight: int
     knows_bounds: bool
     static: bool
-    basis: Hashable | None
+    version: Hashable | None
     groups: EquivalenceGroups | None = None
     by_group: dict[int, int] | None = None
     points: Int64Column | None = None
@@ -84,7 +84,7 @@ class RelativeScoreEntry:
     @property
     def is_settled(self) -> bool:
         """Whether PreScore skips the pod, and no change of a pod or a node can change that."""
-        return self.basis is NOTHING_ELSE and not self.plugin.node_local and not self.speaks
+        return self.version is NOTHING_ELSE and not self.plugin.dependencies.node_local and not self.speaks
 
     def by_position(self) -> Int64Column | None:
         """Returns int64[nodes]: the weighted scores; None if PreScore skips the pod."""
@@ -99,11 +99,11 @@ class RelativeScoreEntry:
         return 0 if self.points is None else self.points.item(position)
 
 
-def knows_bounds(plugin: Plugin) -> bool:
-    return type(plugin).bounds is not Plugin.bounds
+def knows_bounds(plugin: ScorePlugin) -> bool:
+    return type(plugin).bounds is not ScorePlugin.bounds
 
 
-def group_scores(groups: EquivalenceGroups, plugin: Plugin, query: Query, state: State) -> dict[int, int]:
+def group_scores(groups: EquivalenceGroups, plugin: ScorePlugin, query: Query, state: State) -> dict[int, int]:
     """Returns the normalised scores of the groups that have feasible nodes.
 
     A single group gets 0 without a call: its score is equal on all feasible nodes, so it decides nothing.

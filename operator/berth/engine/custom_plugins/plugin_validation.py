@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.answer_cache.equivalence import Axis, EquivalenceGroups
-from berth.engine.plugin import MAX_SCORE, Plugin, PluginFailed
+from berth.engine.plugin import MAX_SCORE, FilterPlugin, Plugin, PluginFailed, ScorePlugin
 from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
 from berth.engine.verdict import Code, Int64Column, PreFilter, Rows, Verdicts, row_count
@@ -43,8 +43,13 @@ def in_words(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}{place}" if text else f"{type(error).__name__}{place}"
 
 
+class _Contract(FilterPlugin, ScorePlugin):
+    """Every method of the contract, as it is if a plugin does not override it."""
+
+
 def has_own(kind: type[Plugin], method: str) -> bool:
-    return getattr(kind, method) is not getattr(Plugin, method)
+    """Whether the class has this method of the contract, and overrides it."""
+    return getattr(kind, method, None) not in (None, getattr(_Contract, method))
 
 
 def column_of(answer: object, dtype: type[np.generic], length: int) -> NDArray[Any]:
@@ -84,7 +89,7 @@ def _verdicts_with(
     return None if answer is None else _verdicts(plugin, answer, query, state, nominated.rows)
 
 
-def _minded(plugin: Plugin, answer: object, query: Any, nominated: NominatedRows) -> NDArray[np.bool_]:
+def _affected(plugin: Plugin, answer: object, query: Any, nominated: NominatedRows) -> NDArray[np.bool_]:
     return column_of(answer, np.bool_, len(nominated.rows))
 
 
@@ -175,7 +180,7 @@ def _bounds(plugin: Plugin, answer: Any, *given: Any) -> Any:
     return _hashable(plugin, answer)
 
 
-def _reach(plugin: Plugin, answer: Any, query: Any, state: State, *given: Any) -> list[int] | None:
+def _affected_rows(plugin: Plugin, answer: Any, query: Any, state: State, *given: Any) -> list[int] | None:
     if answer is None:
         return None
     rows = [_whole(plugin, row) for row in answer]
@@ -210,7 +215,7 @@ def _normalised_groups(plugin: Plugin, answer: Any, query: Any, state: State, gr
     return list(answer)
 
 
-def _watched(plugin: Plugin, answer: object, query: Any, state: State) -> NDArray[np.bool_] | None:
+def _rows_with_pods(plugin: Plugin, answer: object, query: Any, state: State) -> NDArray[np.bool_] | None:
     return None if answer is None else column_of(answer, np.bool_, state.table.capacity)
 
 
@@ -230,17 +235,11 @@ def show(answer: object) -> str:
 
 CHECKS: Mapping[str, Check] = {
     "concerns": _flag,
-    "static_key": _hashable,
-    "basis": _hashable,
-    "filter_basis": _hashable,
-    "score_basis": _hashable,
-    "watched": _watched,
-    "reach": _reach,
     "pre_filter": _pre_filter,
     "filter": _verdicts,
     "filter_with_free": _verdicts_with_free,
     "filter_with_nominated": _verdicts_with,
-    "minds_nominated": _minded,
+    "affected_by_nominated": _affected,
     "fits_row": _flag,
     "fits_without": _flag,
     "pre_score": _flag,
@@ -249,7 +248,6 @@ CHECKS: Mapping[str, Check] = {
     "bounds": _bounds,
     "scale": _scaled,
     "normalize": _normalised,
-    "axes": _axes,
     "score_groups": _group_scores,
     "normalized_groups": _normalised_groups,
     "take_failures": _failures,
@@ -257,3 +255,14 @@ CHECKS: Mapping[str, Check] = {
     "hint_key": _hashable,
     "admits": _flag,
 }
+"""By method of the contract."""
+
+DEPENDENCY_CHECKS: Mapping[str, Check] = {
+    "static_key": _hashable,
+    "filter_version": _hashable,
+    "score_version": _hashable,
+    "affected_rows": _affected_rows,
+    "rows_with_pods": _rows_with_pods,
+    "score_axes": _axes,
+}
+"""By field of Dependencies."""

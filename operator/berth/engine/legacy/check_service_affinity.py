@@ -7,14 +7,14 @@ service selects the pod, or there is no such node, or that node lacks the label,
 Arguments: labels (keys).
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from berth.engine.events import Change, Event
 from berth.engine.legacy.arguments import require_labels
-from berth.engine.plugin import Plugin, Query, refuse_unknown
+from berth.engine.plugin import Dependencies, FilterPlugin, Query, refuse_unknown
 from berth.engine.state.node_selection import match_label
 from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.pod_counts import PodMatch
@@ -25,12 +25,9 @@ from berth.model import Node, Pod, Requirement, selector_from_labels
 REASON = "node(s) didn't match service affinity"
 
 
-class CheckServiceAffinity(Plugin):
+class CheckServiceAffinity(FilterPlugin):
     name = "CheckServiceAffinity"
-    filters = True
-    node_local = False
-    reads_pods = True
-    wakes_on = frozenset(
+    retry_events = frozenset(
         {
             Event.NODE_ADDED,
             Event.NODE_REMOVED,
@@ -45,9 +42,10 @@ class CheckServiceAffinity(Plugin):
     def __init__(self, args: Mapping[str, Any]) -> None:
         refuse_unknown(args, "labels")
         self._labels = require_labels(args, "labels")
-
-    def basis(self, query: Query, state: State) -> Hashable:
-        return self._required(query.pod, state)
+        self.dependencies = Dependencies(
+            version=lambda query, state: self._required(query.pod, state),
+            rows_with_pods=lambda query, state: _pods_alike(query.pod, state) > 0,
+        )
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         matched = np.ones(state.table.capacity, dtype=np.bool_)
@@ -55,10 +53,7 @@ class CheckServiceAffinity(Plugin):
             matched &= match_label(state.table, requirement)
         return refuse_where(~matched[rows], Code.UNSCHEDULABLE, REASON)
 
-    def watched(self, query: Query, state: State) -> BoolColumn:
-        return _pods_alike(query.pod, state) > 0
-
-    def minds_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
+    def affected_by_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
         return nominated.meeting((_alike(query.pod),)) > 0
 
     def hint(self, query: Query, state: State, change: Change) -> bool:

@@ -3,29 +3,25 @@
 Arguments: label (its key), presence (true: nodes with the label get 100; false, the default: nodes without it).
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from berth.engine.legacy.arguments import require_flag, require_label
-from berth.engine.plugin import MAX_SCORE, Plugin, Query, refuse_unknown
+from berth.engine.plugin import MAX_SCORE, Dependencies, Query, ScorePlugin, refuse_unknown
 from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, Rows
-from berth.model import Pod
 
 
-class LabelPreference(Plugin):
+class LabelPreference(ScorePlugin):
     name = "LabelPreference"
-    scores = True
+    dependencies = Dependencies(static_key=lambda pod: ())
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         refuse_unknown(args, "label", "presence")
         self._label = require_label(args, "label")
         self._presence = require_flag(args, "presence")
-
-    def static_key(self, pod: Pod) -> Hashable:
-        return ()
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         ids, _ = state.table.label(self._label)

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin, Query, refuse_unknown
+from berth.engine.plugin import Dependencies, FilterPlugin, Query, refuse_unknown
 from berth.engine.plugins.common.allocation import require_integer
 from berth.engine.plugins.common.hints import fits_there, has_storage, in_use
 from berth.engine.state.nominated_rows import NominatedRows
@@ -33,13 +33,11 @@ INSTANCE_TYPES = ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instan
 _NITRO = re.compile("^[cmr]5.*|t3|z1d")
 
 
-class _MaxVolumeCount(Plugin):
+class _MaxVolumeCount(FilterPlugin):
     source: ClassVar[str]  # of the disk, as the API calls it
     limit_resource: ClassVar[str]
     default_limit: ClassVar[int]
-    filters = True
-    reads_pods = True
-    wakes_on = frozenset(
+    retry_events = frozenset(
         {
             Event.NODE_ADDED,
             Event.NODE_ALLOCATABLE,
@@ -54,11 +52,12 @@ class _MaxVolumeCount(Plugin):
         refuse_unknown(args, "maxVolumes")
         given = args.get("maxVolumes")
         self._limit = None if given is None else require_integer(given, "maxVolumes", 1, 2**31 - 1)
+        self.dependencies = Dependencies(node_local=True, version=self._version, rows_with_pods=self._rows_with_disks)
 
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.volumes)
 
-    def basis(self, query: Query, state: State) -> Hashable:
+    def _version(self, query: Query, state: State) -> Hashable:
         return state.volumes.version, self._wanted(query, state)
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
@@ -71,7 +70,7 @@ class _MaxVolumeCount(Plugin):
             total[state.volumes.rows_with_disk(self.source, disk)] -= 1
         return refuse_where(total[rows] > self._limits(state)[rows], Code.UNSCHEDULABLE, REASON)
 
-    def minds_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
+    def affected_by_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
         return nominated.with_volumes
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
@@ -80,7 +79,7 @@ class _MaxVolumeCount(Plugin):
             return has_storage(query.pod, state, changed) or in_use(state, changed)
         return (not isinstance(gone, Pod) or bool(gone.volumes)) and fits_there(self, query, state, change)
 
-    def watched(self, query: Query, state: State) -> BoolColumn:
+    def _rows_with_disks(self, query: Query, state: State) -> BoolColumn:
         return state.volumes.disks(self.source) > 0
 
     def _wanted(self, query: Query, state: State) -> frozenset[str]:
@@ -108,7 +107,7 @@ class MaxEBSVolumeCount(_MaxVolumeCount):
     limit_resource = "attachable-volumes-aws-ebs"
     default_limit = 39
     nitro_limit: ClassVar[int] = 25
-    wakes_on = _MaxVolumeCount.wakes_on | {Event.NODE_LABELS}
+    retry_events = _MaxVolumeCount.retry_events | {Event.NODE_LABELS}
 
     @classmethod
     def _read_limit(cls, node: Node) -> int | str | None:

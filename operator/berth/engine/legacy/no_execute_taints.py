@@ -3,27 +3,22 @@
 Each distinct set of taints is evaluated once; the verdict is then looked up by row.
 """
 
-from collections.abc import Hashable
-
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import Dependencies, FilterPlugin, Query
 from berth.engine.plugins.common.hints import lets_now
 from berth.engine.state.state import State
 from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
-from berth.model import Node, Pod
+from berth.model import Node
 
 REASON = "node(s) had taints that the pod didn't tolerate"
 EFFECT = "NoExecute"
 
 
-class PodToleratesNodeNoExecuteTaints(Plugin):
+class PodToleratesNodeNoExecuteTaints(FilterPlugin):
     name = "PodToleratesNodeNoExecuteTaints"
-    filters = True
-    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
-    local_events = wakes_on
-
-    def static_key(self, pod: Pod) -> Hashable:
-        return pod.tolerations
+    dependencies = Dependencies(static_key=lambda pod: pod.tolerations)
+    retry_events = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
+    local_events = retry_events
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         table = state.table

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import Dependencies, FilterPlugin, Query
 from berth.engine.plugins.common.hints import lets_now
 from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, BoolColumn, Code, PreFilter, Rows, Verdicts, refuse_where
@@ -33,14 +33,11 @@ REASON_PID = "node(s) had pid pressure"
 _REASONS = (REASON_NOT_READY, REASON_OUT_OF_DISK, REASON_NETWORK, REASON_CORDONED)
 
 
-class CheckNodeCondition(Plugin):
+class CheckNodeCondition(FilterPlugin):
     name = "CheckNodeCondition"
-    filters = True
-    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_OTHER, Event.NODE_TAINTS})
-    local_events = wakes_on
-
-    def static_key(self, pod: Pod) -> Hashable:
-        return ()
+    dependencies = Dependencies(static_key=lambda pod: ())
+    retry_events = frozenset({Event.NODE_ADDED, Event.NODE_OTHER, Event.NODE_TAINTS})
+    local_events = retry_events
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         wrong = (
@@ -75,17 +72,14 @@ def _describe(cause: int) -> tuple[str, ...]:
     return tuple(compress(_REASONS, (cause >> bit & 1 for bit in range(len(_REASONS)))))
 
 
-class _CheckPressure(Plugin):
+class _CheckPressure(FilterPlugin):
     """Rejects nodes that report a condition as True."""
 
     condition: ClassVar[str]
     reason: ClassVar[str]
-    filters = True
-    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_OTHER})
-    local_events = wakes_on
-
-    def static_key(self, pod: Pod) -> Hashable:
-        return ()
+    dependencies = Dependencies(static_key=lambda pod: ())
+    retry_events = frozenset({Event.NODE_ADDED, Event.NODE_OTHER})
+    local_events = retry_events
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         under_pressure = _where(state, rows, self.condition, lambda status: status == "True")

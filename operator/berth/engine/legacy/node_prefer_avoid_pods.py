@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from berth.engine.plugin import MAX_SCORE, Plugin, Query
+from berth.engine.plugin import MAX_SCORE, Dependencies, Query, ScorePlugin
 from berth.engine.state.node_table import PREFER_AVOID_PODS
 from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, Rows
@@ -23,23 +23,20 @@ DEFAULT_WEIGHT = 10000
 KINDS = ("ReplicationController", "ReplicaSet")
 
 
-class NodePreferAvoidPodsPriority(Plugin):
-    name = "NodePreferAvoidPodsPriority"
-    scores = True
+def _controller(pod: Pod) -> tuple[str, str] | None:
+    controller = pod.controller
+    return (controller.kind, controller.uid) if controller and controller.kind in KINDS else None
 
-    def static_key(self, pod: Pod) -> Hashable:
-        return _controller(pod) or ()
+
+class NodePreferAvoidPodsPriority(ScorePlugin):
+    name = "NodePreferAvoidPodsPriority"
+    dependencies = Dependencies(static_key=_controller)
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         controller = _controller(query.pod)
         fact = state.table.fact(f"annotation {PREFER_AVOID_PODS}", _annotation)
         scores = [0 if controller and controller in avoided(value) else MAX_SCORE for value in fact.values]
         return np.array(scores, dtype=np.int64)[fact.ids[rows]]
-
-
-def _controller(pod: Pod) -> tuple[str, str] | None:
-    controller = pod.controller
-    return (controller.kind, controller.uid) if controller and controller.kind in KINDS else None
 
 
 def _annotation(node: Node) -> str | None:

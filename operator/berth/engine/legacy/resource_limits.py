@@ -4,26 +4,21 @@ A limit fits if it is not above what is allocatable on the node, whatever is use
 on all nodes. The score is this small because it is meant to break ties.
 """
 
-from collections.abc import Hashable
-
 import numpy as np
 
-from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
+from berth.engine.plugin import Dependencies, Query, ScorePlugin, nothing_else
 from berth.engine.state.node_table import CPU, MEMORY
 from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, Rows
 from berth.model import Pod
 
 
-class ResourceLimitsPriority(Plugin):
+class ResourceLimitsPriority(ScorePlugin):
     name = "ResourceLimitsPriority"
-    scores = True
+    dependencies = Dependencies(node_local=True, version=nothing_else)
 
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.limits)
-
-    def basis(self, query: Query, state: State) -> Hashable:
-        return NOTHING_ELSE
 
     def pre_score(self, query: Query, state: State) -> bool:
         return bool(query.pod.limits)

@@ -14,13 +14,14 @@ A zone is a node's region and zone together, by the labels failure-domain.beta.k
 topology.kubernetes.io/*. Terminating pods do not count.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.legacy.belonging import count_pods, owner_matches, service_matches
-from berth.engine.plugin import MAX_SCORE, Plugin, Query
+from berth.engine.plugin import MAX_SCORE, Dependencies, Query, ScorePlugin
 from berth.engine.state.node_table import NodeTable
 from berth.engine.state.pod_counts import RowCounts
 from berth.engine.state.state import State
@@ -33,12 +34,14 @@ ZONE_WEIGHT = 2.0 / 3.0
 _FEW = 16
 
 
-class SelectorSpreadPriority(Plugin):
+class SelectorSpreadPriority(ScorePlugin):
     name = "SelectorSpreadPriority"
-    scores = True
-    node_local = False
 
-    def basis(self, query: Query, state: State) -> Hashable:
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        self.dependencies = Dependencies(version=self._version)
+
+    def _version(self, query: Query, state: State) -> Hashable:
         alike = self._alike(query.pod, state)
         return () if alike is None else (alike, alike.version)
 

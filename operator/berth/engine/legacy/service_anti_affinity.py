@@ -16,25 +16,25 @@ import numpy as np
 
 from berth.engine.legacy.arguments import require_label
 from berth.engine.legacy.belonging import count_pods, service_matches
-from berth.engine.plugin import MAX_SCORE, Plugin, Query, refuse_unknown
+from berth.engine.plugin import MAX_SCORE, Dependencies, Query, ScorePlugin, refuse_unknown
 from berth.engine.state.pod_counts import RowCounts
 from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, Rows
 from berth.model import Pod
 
 
-class ServiceAntiAffinity(Plugin):
+def _version(query: Query, state: State) -> Hashable:
+    alike = _alike(query.pod, state)
+    return () if alike is None else (alike, alike.version)
+
+
+class ServiceAntiAffinity(ScorePlugin):
     name = "ServiceAntiAffinity"
-    scores = True
-    node_local = False
+    dependencies = Dependencies(version=_version)
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         refuse_unknown(args, "label")
         self._label = require_label(args, "label")
-
-    def basis(self, query: Query, state: State) -> Hashable:
-        alike = _alike(query.pod, state)
-        return () if alike is None else (alike, alike.version)
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         column, values = state.table.label(self._label)

@@ -9,7 +9,7 @@ Arguments: filterTimeout, as in kube-scheduler; only its default (10s) is accept
 from collections.abc import Mapping
 from typing import Any
 
-from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown
+from berth.engine.plugin import BadArgument, Dependencies, FilterPlugin, PodsRead, Query, ScorePlugin, refuse_unknown
 from berth.engine.state.state import State
 from berth.engine.verdict import SKIP, Code, PreFilter
 from berth.model import Pod
@@ -18,10 +18,10 @@ REASON = "pod has resource claims (spec.resourceClaims), which Berth cannot judg
 _DEFAULT_TIMEOUT = "10s"
 
 
-class DynamicResources(Plugin):
+class DynamicResources(FilterPlugin, ScorePlugin):
     name = "DynamicResources"
-    filters = True
-    scores = True
+    dependencies = Dependencies(pods=PodsRead.NONE)
+    retry_events = frozenset()
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         refuse_unknown(args, "filterTimeout")

@@ -4,29 +4,24 @@ score: each image on the node counts size * (nodes that have it / all nodes), tr
 from 23 MiB (0) to 1000 MiB per container (100). An image used twice counts twice.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.plugin import MAX_SCORE, Plugin, Query
+from berth.engine.plugin import MAX_SCORE, Dependencies, Query, ScorePlugin
 from berth.engine.state.node_table import NodeTable
 from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, Rows
-from berth.model import Pod
 
 MEBIBYTE = 1024 * 1024
 LOWEST_BYTES = 23 * MEBIBYTE
 HIGHEST_BYTES_A_CONTAINER = 1000 * MEBIBYTE
 
 
-class ImageLocality(Plugin):
+class ImageLocality(ScorePlugin):
     name = "ImageLocality"
-    scores = True
-    node_local = False
-
-    def static_key(self, pod: Pod) -> Hashable:
-        return pod.images, pod.container_count
+    dependencies = Dependencies(static_key=lambda pod: (pod.images, pod.container_count))
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         table, pod = state.table, query.pod

@@ -27,7 +27,16 @@ import numpy as np
 
 from berth.engine.answer_cache.equivalence import Axis, EquivalenceGroups
 from berth.engine.events import Change, Event
-from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, BadArgument, Plugin, Query, refuse_unknown
+from berth.engine.plugin import (
+    MAX_SCORE,
+    NOTHING_ELSE,
+    BadArgument,
+    Dependencies,
+    FilterPlugin,
+    Query,
+    ScorePlugin,
+    refuse_unknown,
+)
 from berth.engine.plugins.common.allocation import require_integer
 from berth.engine.plugins.common.hints import fits_there, may_push_out
 from berth.engine.queueing.marks import CAME, LABEL, LEFT, MOVED, Mark, Marks, moved_labels, of_labels, of_term, rarest
@@ -71,13 +80,9 @@ class _OfAnyNamespace(PodMatch):
         return True
 
 
-class InterPodAffinity(Plugin):
+class InterPodAffinity(FilterPlugin, ScorePlugin):
     name = "InterPodAffinity"
-    filters = True
-    scores = True
-    node_local = False
-    reads_pods = True
-    wakes_on = frozenset(
+    retry_events = frozenset(
         {
             Event.NODE_ADDED,
             Event.NODE_REMOVED,
@@ -95,41 +100,50 @@ class InterPodAffinity(Plugin):
         self._hard_weight = 1 if weight is None else require_integer(weight, "hardPodAffinityWeight", 0, 100)
         self._ignores_others = _flag(args, "ignorePreferredTermsOfExistingPods")
         self._plan = f"InterPodAffinity {self._hard_weight} {self._ignores_others}"
-        self._parties_plan, self._layout_plan = f"{self._plan} parties", f"{self._plan} on nodes"
+        self._related_plan, self._layout_plan = f"{self._plan} related", f"{self._plan} on nodes"
+        self.dependencies = Dependencies(
+            filter_version=self._filter_version,
+            score_version=self._score_version,
+            affected_rows=self._affected_rows,
+            rows_with_pods=self._rows_with_pods,
+            score_axes=self._axes,
+        )
 
-    def basis(self, query: Query, state: State) -> Hashable:
-        return self.filter_basis(query, state), self.score_basis(query, state)
-
-    def filter_basis(self, query: Query, state: State) -> Hashable:
+    def _filter_version(self, query: Query, state: State) -> Hashable:
         """Returns the counters that the verdicts depend on, with their versions; nothing if no term relates to the pod.
 
         For required affinity it is enough to know which domains have matching pods (`settlement`), not how many.
         Whether the pod may be the first of its group depends on its namespace; the meaning of a domain id depends on
         the vocabulary.
         """
-        parties = self._parties(query, state)
-        wanted = parties.wanted
+        related = self._related(query, state)
+        wanted = related.wanted
         if wanted is None:
-            return _as_they_stand(parties, parties.shunned)
+            return _versions_of(related, related.rejecting_counts)
         places = []
-        for key in parties.wanted_keys:
+        for key in related.wanted_keys:
             domains = state.table.domains(key)
             wanted.per_domain(domains.ids, domains.size + 1)  # from now on `settlement` covers these domains
             places.append(domains.vocabulary)
-        return _as_they_stand(parties, parties.shunned), state.revision("Namespace"), wanted.settlement, *places
+        return (
+            _versions_of(related, related.rejecting_counts),
+            state.revision("Namespace"),
+            wanted.settlement,
+            *places,
+        )
 
-    def score_basis(self, query: Query, state: State) -> Hashable:
-        parties = self._parties(query, state)
-        return _as_they_stand(parties, parties.opined)
+    def _score_version(self, query: Query, state: State) -> Hashable:
+        related = self._related(query, state)
+        return _versions_of(related, related.score_counts)
 
-    def reach(
+    def _affected_rows(
         self, query: Query, state: State, before: Hashable, now: Hashable, rows: Sequence[int]
     ) -> Sequence[int] | None:
         """Returns `rows` if every domain is a single node, and there is no required affinity; else None."""
-        was, parties = _parties_in(before), _parties_in(now)
-        if parties is None or query.pod.pod_affinity.required or not _only_came(was, parties, rows):
+        was, related = _related_in(before), _related_in(now)
+        if related is None or query.pod.pod_affinity.required or not _only_came(was, related, rows):
             return None
-        for key in parties.keys:
+        for key in related.keys:
             domains = state.table.domains(key)
             if not domains.each_alone and not all(domains.alone[domains.ids[row]] for row in rows):
                 return None
@@ -139,43 +153,46 @@ class InterPodAffinity(Plugin):
         pod, table = query.pod, state.table
         if pod.pod_affinity.required or pod.pod_anti_affinity.required:
             return PROCEED
-        forbidding = self._parties(query, state).forbidden
+        forbidding = self._related(query, state).forbidden
         return PROCEED if any(bundle.by_domain(query, table)[1].any() for bundle in forbidding) else SKIP
 
-    def watched(self, query: Query, state: State) -> BoolColumn:
-        parties = self._parties(query, state)
-        return rows_with(parties.shunned + ([] if parties.wanted is None else [parties.wanted]), state.table.capacity)
+    def _rows_with_pods(self, query: Query, state: State) -> BoolColumn:
+        related = self._related(query, state)
+        return rows_with(
+            related.rejecting_counts + ([] if related.wanted is None else [related.wanted]),
+            state.table.capacity,
+        )
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
-        table, parties = state.table, self._parties(query, state)
-        marks = [(_EXISTING, bundle) for bundle in parties.forbidden]
-        marks += [(_ANTI_AFFINITY, bundle) for bundle in parties.avoided]
+        table, related = state.table, self._related(query, state)
+        marks = [(_EXISTING, bundle) for bundle in related.forbidden]
+        marks += [(_ANTI_AFFINITY, bundle) for bundle in related.avoided]
         refused = [(cause, bundle.near(query, table, rows)) for cause, bundle in marks]
-        if parties.wanted is not None:
-            refused.append((_AFFINITY, _lacking(query.pod, parties.wanted, state, rows)))
+        if related.wanted is not None:
+            refused.append((_AFFINITY, _lacking(query.pod, related.wanted, state, rows)))
         return _verdicts(refused, row_count(rows))
 
     def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts:
         """A row's own nominated pods are near it by every topology key that its node has."""
-        table, rows, pod, parties = state.table, nominated.rows, query.pod, self._parties(query, state)
-        refused = [(_EXISTING, bundle.near(query, table, rows)) for bundle in parties.forbidden]
+        table, rows, pod, related = state.table, nominated.rows, query.pod, self._related(query, state)
+        refused = [(_EXISTING, bundle.near(query, table, rows)) for bundle in related.forbidden]
         for carried, there in nominated.carrying(pod):
             if carried.role is Role.FORBIDDEN:
                 refused.append((_EXISTING, there & _labelled(table, carried.term.topology_key, rows)))
-        refused += [(_ANTI_AFFINITY, bundle.near(query, table, rows)) for bundle in parties.avoided]
+        refused += [(_ANTI_AFFINITY, bundle.near(query, table, rows)) for bundle in related.avoided]
         for term in pod.pod_anti_affinity.required:
             near = nominated.meeting((_match(term),)) > 0
             refused.append((_ANTI_AFFINITY, near & _labelled(table, term.topology_key, rows)))
-        if parties.wanted is not None:
+        if related.wanted is not None:
             near = nominated.meeting(tuple(map(_match, pod.pod_affinity.required))) > 0
-            refused.append((_AFFINITY, _lacking(pod, parties.wanted, state, rows, near)))
+            refused.append((_AFFINITY, _lacking(pod, related.wanted, state, rows, near)))
         return _verdicts(refused, len(rows))
 
     def fits_row(self, query: Query, state: State, row: int) -> bool:
-        parties = self._parties(query, state)
-        if parties.wanted is not None:
+        related = self._related(query, state)
+        if related.wanted is not None:
             return super().fits_row(query, state, row)
-        return not any(bundle.is_near(query, state.table, row) for bundle in (*parties.forbidden, *parties.avoided))
+        return not any(bundle.is_near(query, state.table, row) for bundle in (*related.forbidden, *related.avoided))
 
     def hint(self, query: Query, state: State, change: Change) -> bool:
         pod, old, new = query.pod, change.old, change.new
@@ -199,7 +216,7 @@ class InterPodAffinity(Plugin):
         The pod's marks cover such pods only if they were there when the pod was rejected. If they were added later, the
         pod must be tried and rejected again, so that its marks cover them.
         """
-        row, forbidden = state.table.row(node), self._parties(query, state).forbidden
+        row, forbidden = state.table.row(node), self._related(query, state).forbidden
         return row is not None and any(bundle.is_near(query, state.table, row) for bundle in forbidden)
 
     def hint_marks(self, query: Query, state: State) -> Marks:
@@ -254,7 +271,7 @@ class InterPodAffinity(Plugin):
             others = table.pods_on(node).values()
             if not _is_near_anything(pod, table, node) or any(_meets_all(other, matches, state) for other in others):
                 return False
-        return all(map(_is_about_everywhere, terms)) or _is_first(pod, self._parties(query, state).wanted, state)
+        return all(map(_is_about_everywhere, terms)) or _is_first(pod, self._related(query, state).wanted, state)
 
     def pre_score(self, query: Query, state: State) -> bool:
         query.memo[self._plan] = sums = self._sums(query, state)
@@ -267,12 +284,12 @@ class InterPodAffinity(Plugin):
             scores += worth[ids[rows]]
         return scores
 
-    def axes(self, query: Query, state: State) -> Sequence[Axis] | None:
-        parties = self._parties(query, state)
-        return self._layout(parties, query, state).axes if parties.opinions else None
+    def _axes(self, query: Query, state: State) -> Sequence[Axis] | None:
+        related = self._related(query, state)
+        return self._layout(related, query, state).axes if related.score_bundles else None
 
     def normalized_groups(self, query: Query, state: State, groups: EquivalenceGroups) -> list[int]:
-        layout: _Layout = query.plan[self._layout_plan]  # the layout that `axes` returned
+        layout: _Layout = query.plan[self._layout_plan]  # the layout that `_axes` returned
         shares: list[list[int]] = []  # by axis and place: the weighted sum of the pods near
         for (bundle, counts), axis, places in zip(layout.of_axis, groups.axes, groups.shape, strict=True):
             if isinstance(axis.of, Domains):
@@ -302,34 +319,34 @@ class InterPodAffinity(Plugin):
         Keys by which no pod is near any node are left out.
         """
         sums: dict[str, tuple[Int64Column, Int64Column]] = {}
-        for bundle in self._parties(query, state).opinions:
+        for bundle in self._related(query, state).score_bundles:
             ids, worth = bundle.by_domain(query, state.table)
             if worth.any() or bundle.cancels_out(ids):
                 sums[bundle.key] = ids, worth
         return sums
 
-    def _parties(self, query: Query, state: State) -> "_Parties":
+    def _related(self, query: Query, state: State) -> "_Related":
         """Cached while the same terms select the pod, no namespace changes, and no counter was dropped."""
-        parties: _Parties | None = query.memo.get(self._parties_plan)
-        if parties is None:
+        related: _Related | None = query.memo.get(self._related_plan)
+        if related is None:
             table = state.table
             carried = table.terms.matching(query.pod)
             since = (table, table.keys_version, state.revision("Namespace"))
-            parties = query.plan.get(self._parties_plan)
-            if parties is None or parties.carried is not carried or parties.since != since or parties.dropped:
-                parties = query.plan[self._parties_plan] = self._find_parties(query.pod, carried, table, since)
-            query.memo[self._parties_plan] = parties
-        return parties
+            related = query.plan.get(self._related_plan)
+            if related is None or related.carried is not carried or related.since != since or related.dropped:
+                related = query.plan[self._related_plan] = self._find_related(query.pod, carried, table, since)
+            query.memo[self._related_plan] = related
+        return related
 
-    def _layout(self, parties: "_Parties", query: Query, state: State) -> "_Layout":
-        """Cached while the parties are the same, and the nodes' labels are."""
+    def _layout(self, related: "_Related", query: Query, state: State) -> "_Layout":
+        """Cached while the related are the same, and the nodes' labels are."""
         since = state.table.static_version
         layout: _Layout | None = query.plan.get(self._layout_plan)
-        if layout is None or layout.parties is not parties or layout.since != since:
-            layout = query.plan[self._layout_plan] = _Layout(parties, since, state.table)
+        if layout is None or layout.related is not related or layout.since != since:
+            layout = query.plan[self._layout_plan] = _Layout(related, since, state.table)
         return layout
 
-    def _find_parties(self, pod: Pod, carried: Matched, table: NodeTable, since: tuple[object, ...]) -> "_Parties":
+    def _find_related(self, pod: Pod, carried: Matched, table: NodeTable, since: tuple[object, ...]) -> "_Related":
         others: _Others | None = carried.derived.get(self._plan)
         if others is None:
             others = carried.derived[self._plan] = _Others(carried, self._worth)
@@ -338,8 +355,8 @@ class InterPodAffinity(Plugin):
         keys = {term.topology_key for term in pod.pod_affinity.required}
         has_own = bool(pod.pod_affinity.preferred or pod.pod_anti_affinity.preferred)
         own = _preferences(pod, table) if has_own else []
-        heard = has_own or not self._ignores_others
-        return _Parties(since, carried, others, heard, own, avoided, wanted, keys)
+        others_count = has_own or not self._ignores_others
+        return _Related(since, carried, others, others_count, own, avoided, wanted, keys)
 
     def _worth(self, carried: Speaker) -> int:
         """Returns the score for one pod near that carries the term, or for each count of a total."""
@@ -365,9 +382,9 @@ class _Bundle:
         self.weights: list[int] = []
 
     @classmethod
-    def by_key(cls, opinions: Iterable[Opinion]) -> "list[_Bundle]":
+    def by_key(cls, score_bundles: Iterable[Opinion]) -> "list[_Bundle]":
         bundles: dict[str, _Bundle] = {}
-        for key, counts, weight in opinions:
+        for key, counts, weight in score_bundles:
             bundle = bundles.get(key)
             if bundle is None:
                 bundle = bundles[key] = cls(key)
@@ -443,28 +460,28 @@ class _Bundle:
 class _Others:
     """The terms of placed pods that select a pod, prepared once for all pods that the same terms select."""
 
-    __slots__ = ("forbidden", "keys", "opined", "opinions", "preferences", "shunned")
+    __slots__ = ("forbidden", "keys", "preferences", "rejecting_counts", "score_bundles", "score_counts")
 
     def __init__(self, carried: Matched, worth: Callable[[Speaker], int]) -> None:
         forbidding = [term for term in carried.speakers if term.role is Role.FORBIDDEN]
         self.forbidden = _Bundle.by_key((term.topology_key, term.rows, 1) for term in forbidding)
-        self.shunned = [term.rows for term in forbidding]
+        self.rejecting_counts = [term.rows for term in forbidding]
         self.keys = {bundle.key for bundle in self.forbidden}
         others = ((term, worth(term)) for term in carried.speakers if term.role is not Role.FORBIDDEN)
         self.preferences = [(term.topology_key, term.rows, weight) for term, weight in others if weight]
-        self.opinions = _Bundle.by_key(self.preferences)
-        self.opined = [counts for _, counts, _ in self.preferences]
+        self.score_bundles = _Bundle.by_key(self.preferences)
+        self.score_counts = [counts for _, counts, _ in self.preferences]
 
 
-class _Parties:
+class _Related:
     """The counters of all placed pods that relate to the pod by an affinity term. Counters are compared by identity.
 
     carried       terms of placed pods that select the pod
     forbidden     pods whose required anti-affinity selects the pod
     avoided       pods that the pod's required anti-affinity selects (`each_avoided`: by term)
     wanted        pods that match all terms of its required affinity (None: it has none), with keys `wanted_keys`
-    opinions      pods that count for the score, by the counters of `opined`
-    shunned       `forbidden` and `avoided`, with topology keys `keys`
+    score_bundles      pods that count for the score, by the counters of `score_counts`
+    rejecting_counts       `forbidden` and `avoided`, with topology keys `keys`
     """
 
     __slots__ = (
@@ -474,9 +491,9 @@ class _Parties:
         "each_avoided",
         "forbidden",
         "keys",
-        "opined",
-        "opinions",
-        "shunned",
+        "rejecting_counts",
+        "score_bundles",
+        "score_counts",
         "since",
         "wanted",
         "wanted_keys",
@@ -487,23 +504,25 @@ class _Parties:
         since: tuple[object, ...],
         carried: Matched,
         others: _Others,
-        heard: bool,
+        others_count: bool,
         preferences: list[Opinion],
         avoided: list[Counted],
         wanted: RowCounts | None,
         wanted_keys: set[str],
     ) -> None:
-        """`heard`: terms of existing pods count for the score, besides the pod's own `preferences`."""
+        """`others_count`: terms of existing pods count for the score, besides the pod's own `preferences`."""
         self.since, self.carried = since, carried
         self.wanted, self.wanted_keys, self.each_avoided = wanted, wanted_keys, avoided
         self.forbidden = others.forbidden
         self.avoided = _Bundle.by_key((key, counts, 1) for key, counts in avoided)
         self.keys = {*others.keys, *(key for key, _ in avoided)}
-        self.shunned = others.shunned + [counts for _, counts in avoided]
-        said = others.preferences if heard else []
-        self.opinions = _Bundle.by_key(preferences + said) if preferences or not heard else others.opinions
-        self.opined = [counts for _, counts, _ in preferences] + (others.opined if heard else [])
-        self.counters = self.shunned + self.opined + ([] if wanted is None else [wanted])
+        self.rejecting_counts = others.rejecting_counts + [counts for _, counts in avoided]
+        said = others.preferences if others_count else []
+        self.score_bundles = (
+            _Bundle.by_key(preferences + said) if preferences or not others_count else others.score_bundles
+        )
+        self.score_counts = [counts for _, counts, _ in preferences] + (others.score_counts if others_count else [])
+        self.counters = self.rejecting_counts + self.score_counts + ([] if wanted is None else [wanted])
 
     @property
     def dropped(self) -> bool:
@@ -521,14 +540,14 @@ class _Layout:
     `of_axis` has the bundle of each axis and, for an axis of counts, its counter.
     """
 
-    __slots__ = ("axes", "of_axis", "parties", "since")
+    __slots__ = ("axes", "of_axis", "related", "since")
 
-    def __init__(self, parties: _Parties, since: int, table: NodeTable) -> None:
-        self.parties, self.since = parties, since
+    def __init__(self, related: _Related, since: int, table: NodeTable) -> None:
+        self.related, self.since = related, since
         self.axes: list[Axis] | None = None
         self.of_axis: list[tuple[_Bundle, RowCounts]] = []
         axes: list[Axis] = []
-        for bundle in parties.opinions:
+        for bundle in related.score_bundles:
             domains = table.domains(bundle.key)
             if domains.nodes < len(table):
                 return
@@ -540,22 +559,22 @@ class _Layout:
         self.axes = axes
 
 
-def _as_they_stand(parties: _Parties, counters: Sequence[RowCounts]) -> Hashable:
-    return (parties, *(counts.version for counts in counters)) if counters else NOTHING_ELSE
+def _versions_of(related: _Related, counters: Sequence[RowCounts]) -> Hashable:
+    return (related, *(counts.version for counts in counters)) if counters else NOTHING_ELSE
 
 
-def _parties_in(basis: Hashable) -> _Parties | None:
-    return next((part for part in basis if isinstance(part, _Parties)), None) if isinstance(basis, tuple) else None
+def _related_in(basis: Hashable) -> _Related | None:
+    return next((part for part in basis if isinstance(part, _Related)), None) if isinstance(basis, tuple) else None
 
 
-def _only_came(was: _Parties | None, parties: _Parties, rows: Sequence[int]) -> bool:
-    """Whether all counters shunned before still are, and new ones have all their pods on these rows."""
-    if was is parties:
+def _only_came(was: _Related | None, related: _Related, rows: Sequence[int]) -> bool:
+    """Whether all counters rejecting_counts before still are, and new ones have all their pods on these rows."""
+    if was is related:
         return True
-    before = {id(counts) for counts in was.shunned} if was is not None else set()
-    if not before <= {id(counts) for counts in parties.shunned}:
+    before = {id(counts) for counts in was.rejecting_counts} if was is not None else set()
+    if not before <= {id(counts) for counts in related.rejecting_counts}:
         return False
-    new = [counts for counts in parties.shunned if id(counts) not in before]
+    new = [counts for counts in related.rejecting_counts if id(counts) not in before]
     return all(set(counts.counted()[0].tolist()) <= set(rows) for counts in new)
 
 

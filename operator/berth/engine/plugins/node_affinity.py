@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown, scale_to_highest
+from berth.engine.plugin import (
+    BadArgument,
+    Dependencies,
+    FilterPlugin,
+    Query,
+    ScorePlugin,
+    refuse_unknown,
+    scale_to_highest,
+)
 from berth.engine.plugins.common.hints import lets_now
 from berth.engine.queueing.marks import LABEL, MOST_MARKS, Mark, Marks, rarest
 from berth.engine.state.node_selection import match_pod, match_selector, match_term
@@ -37,12 +45,17 @@ REASON_CONFLICT = "pod affinity terms conflict"
 _REASONS = {1: REASON_ADDED, 2: REASON_POD}
 
 
-class NodeAffinity(Plugin):
+def _terms(pod: Pod) -> Hashable:
+    """Returns everything of a pod that says which nodes it may be on, or prefers."""
+    selector = tuple(sorted(pod.node_selector.items())) if pod.node_selector else ()
+    return selector, pod.required_node_affinity, pod.preferred_node_affinity
+
+
+class NodeAffinity(FilterPlugin, ScorePlugin):
     name = "NodeAffinity"
-    filters = True
-    scores = True
-    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_LABELS})
-    local_events = wakes_on
+    dependencies = Dependencies(static_key=_terms)
+    retry_events = frozenset({Event.NODE_ADDED, Event.NODE_LABELS})
+    local_events = retry_events
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         refuse_unknown(args, "addedAffinity")
@@ -56,10 +69,6 @@ class NodeAffinity(Plugin):
                 self._added, self._added_preferred = build_node_affinity(added)
             except FieldError as error:
                 raise BadArgument(f"addedAffinity.{error.path}", error.problem) from error
-
-    def static_key(self, pod: Pod) -> Hashable:
-        selector = tuple(sorted(pod.node_selector.items())) if pod.node_selector else ()
-        return selector, pod.required_node_affinity, pod.preferred_node_affinity
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         pod = query.pod
@@ -92,7 +101,7 @@ class NodeAffinity(Plugin):
     def hint_marks(self, query: Query, state: State) -> Marks:
         """Marks of a node that matches now."""
         marks = self.node_marks(query, state)
-        return Marks() if marks is None else Marks(self.wakes_on, marks)
+        return Marks() if marks is None else Marks(self.retry_events, marks)
 
     def admits(self, query: Query, state: State, node: Node) -> bool:
         pod = query.pod

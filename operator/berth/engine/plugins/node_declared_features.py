@@ -4,12 +4,10 @@ The model infers the required features (`Pod.required_features`) by the rules of
 declared features is evaluated once; the verdict is then looked up by row.
 """
 
-from collections.abc import Hashable
-
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import Dependencies, FilterPlugin, Query
 from berth.engine.plugins.common.hints import lets_now
 from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
@@ -18,17 +16,14 @@ from berth.model import Node, Pod
 REASON = "node(s) didn't match Pod's required features"
 
 
-class NodeDeclaredFeatures(Plugin):
+class NodeDeclaredFeatures(FilterPlugin):
     name = "NodeDeclaredFeatures"
-    filters = True
-    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_OTHER})
-    local_events = wakes_on
+    dependencies = Dependencies(static_key=lambda pod: pod.required_features)
+    retry_events = frozenset({Event.NODE_ADDED, Event.NODE_OTHER})
+    local_events = retry_events
 
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.required_features)
-
-    def static_key(self, pod: Pod) -> Hashable:
-        return pod.required_features
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         return PROCEED if query.pod.required_features else SKIP

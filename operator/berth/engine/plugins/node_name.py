@@ -1,11 +1,9 @@
 """NodeName: a pod with spec.nodeName fits on that node only."""
 
-from collections.abc import Hashable
-
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import Dependencies, FilterPlugin, Query
 from berth.engine.plugins.common.hints import lets_now
 from berth.engine.state.state import State
 from berth.engine.verdict import PROCEED, SKIP, Code, PreFilter, Rows, Verdicts, refuse_where
@@ -14,14 +12,11 @@ from berth.model import Node, Pod
 REASON = "node(s) didn't match the requested node name"
 
 
-class NodeName(Plugin):
+class NodeName(FilterPlugin):
     name = "NodeName"
-    filters = True
-    wakes_on = frozenset({Event.NODE_ADDED})
-    local_events = wakes_on
-
-    def static_key(self, pod: Pod) -> Hashable:
-        return pod.node_name
+    dependencies = Dependencies(static_key=lambda pod: pod.node_name)
+    retry_events = frozenset({Event.NODE_ADDED})
+    local_events = retry_events
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         return PROCEED if query.pod.node_name else SKIP

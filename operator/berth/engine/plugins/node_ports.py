@@ -8,7 +8,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import NOTHING_ELSE, Plugin, Query
+from berth.engine.plugin import Dependencies, FilterPlugin, Query, nothing_else
 from berth.engine.plugins.common.hints import fits_there
 from berth.engine.state.host_ports import any_clash
 from berth.engine.state.nominated_rows import NominatedRows
@@ -19,18 +19,14 @@ from berth.model import Pod
 REASON = "node(s) didn't have free ports for the requested pod ports"
 
 
-class NodePorts(Plugin):
+class NodePorts(FilterPlugin):
     name = "NodePorts"
-    filters = True
-    reads_pods = True
-    wakes_on = frozenset({Event.NODE_ADDED, Event.POD_REMOVED})
-    local_events = wakes_on
+    dependencies = Dependencies(node_local=True, version=nothing_else)
+    retry_events = frozenset({Event.NODE_ADDED, Event.POD_REMOVED})
+    local_events = retry_events
 
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.host_ports)
-
-    def basis(self, query: Query, state: State) -> Hashable:
-        return NOTHING_ELSE
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         return PROCEED if query.pod.host_ports else SKIP

@@ -8,16 +8,16 @@ A pod that requests none of the resources does not change the balance and is ski
 Arguments: resources (names; all weigh 1).
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown
+from berth.engine.plugin import MAX_SCORE, Dependencies, Query, ScorePlugin, nothing_else, refuse_unknown
 from berth.engine.plugins.common.allocation import (
-    Counted,
+    CountedResource,
     Load,
     counted,
     loads,
@@ -33,17 +33,14 @@ _HALF = MAX_SCORE // 2
 _START = 3 * _HALF  # 50 + (50 + with - without) / 2 = (150 - without + with) / 2
 
 
-class NodeResourcesBalancedAllocation(Plugin):
+class NodeResourcesBalancedAllocation(ScorePlugin):
     name = "NodeResourcesBalancedAllocation"
-    scores = True
+    dependencies = Dependencies(node_local=True, version=nothing_else)
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         refuse_unknown(args, "resources")
         self._resources = parse_resources(args.get("resources"), "resources", highest_weight=1)
         self._plan = f"NodeResourcesBalancedAllocation {self._resources}"
-
-    def basis(self, query: Query, state: State) -> Hashable:
-        return NOTHING_ELSE
 
     def pre_score(self, query: Query, state: State) -> bool:
         return any(pod_amount(query, resource.name, with_defaults=False) for resource in self._resources)
@@ -70,8 +67,8 @@ class NodeResourcesBalancedAllocation(Plugin):
             return (_START - int((2 - before) * _HALF) + int((2 - after) * _HALF)) // 2
         return (_START - _single_balance(without) + _single_balance(filled)) // 2
 
-    def _counted(self, query: Query, state: State) -> tuple[Counted, ...]:
-        resources: tuple[Counted, ...] | None = query.plan.get(self._plan)
+    def _counted(self, query: Query, state: State) -> tuple[CountedResource, ...]:
+        resources: tuple[CountedResource, ...] | None = query.plan.get(self._plan)
         if resources is None:
             resources = query.plan[self._plan] = counted(query, state.table, self._resources, with_defaults=False)
         return resources
@@ -101,7 +98,7 @@ def _share(load: Load) -> NDArray[np.float64]:
     return share
 
 
-def _taken_shares(table: NodeTable, row: int, resources: Sequence[Counted]) -> tuple[list[float], list[float]]:
+def _taken_shares(table: NodeTable, row: int, resources: Sequence[CountedResource]) -> tuple[list[float], list[float]]:
     """Returns the used shares of the resources that a node has, without the pod and with it."""
     without, filled = [], []
     allocatable, used = table.cells[:2]

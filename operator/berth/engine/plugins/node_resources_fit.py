@@ -16,8 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import NOTHING_ELSE, BadArgument, Plugin, Query, refuse_unknown
-from berth.engine.plugins.common.allocation import Counted, counted, loads, require_list
+from berth.engine.plugin import (
+    BadArgument,
+    Dependencies,
+    FilterPlugin,
+    PodsRead,
+    Query,
+    ScorePlugin,
+    nothing_else,
+    refuse_unknown,
+)
+from berth.engine.plugins.common.allocation import CountedResource, counted, loads, require_list
 from berth.engine.plugins.common.hints import fits_there
 from berth.engine.plugins.common.strategies import parse_strategy
 from berth.engine.state.amounts import Amounts, difference
@@ -32,14 +41,11 @@ TOO_MANY_PODS = "Too many pods"
 _Column = Callable[[int], Amounts]
 
 
-class NodeResourcesFit(Plugin):
+class NodeResourcesFit(FilterPlugin, ScorePlugin):
     name = "NodeResourcesFit"
-    filters = True
-    scores = True
-    reads_pods = True
-    reads_only_usage = True
-    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.POD_REMOVED, Event.POD_SHRUNK})
-    local_events = wakes_on
+    dependencies = Dependencies(node_local=True, pods=PodsRead.USAGE, version=nothing_else)
+    retry_events = frozenset({Event.NODE_ADDED, Event.NODE_ALLOCATABLE, Event.POD_REMOVED, Event.POD_SHRUNK})
+    local_events = retry_events
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         refuse_unknown(args, "ignoredResources", "ignoredResourceGroups", "scoringStrategy")
@@ -51,9 +57,6 @@ class NodeResourcesFit(Plugin):
         self._resources, self._strategy = parse_strategy(args.get("scoringStrategy"))
         self._wanted_plan = f"NodeResourcesFit without {sorted(self._ignored)} {sorted(self._ignored_groups)}"
         self._counted_plan = f"NodeResourcesFit {self._resources}"
-
-    def basis(self, query: Query, state: State) -> Hashable:
-        return NOTHING_ELSE
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         free, allocatable = state.table.free, state.table.allocatable
@@ -134,8 +137,8 @@ class NodeResourcesFit(Plugin):
             )
         return wanted
 
-    def _counted(self, query: Query, state: State) -> tuple[Counted, ...]:
-        resources: tuple[Counted, ...] | None = query.plan.get(self._counted_plan)
+    def _counted(self, query: Query, state: State) -> tuple[CountedResource, ...]:
+        resources: tuple[CountedResource, ...] | None = query.plan.get(self._counted_plan)
         if resources is None:
             resources = query.plan[self._counted_plan] = counted(
                 query, state.table, self._resources, with_defaults=True

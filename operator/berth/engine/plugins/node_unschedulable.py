@@ -1,9 +1,7 @@
 """NodeUnschedulable: a cordoned node accepts only pods that tolerate the taint node.kubernetes.io/unschedulable."""
 
-from collections.abc import Hashable
-
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import Dependencies, FilterPlugin, Query
 from berth.engine.plugins.common.hints import lets_now
 from berth.engine.state.state import State
 from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
@@ -13,14 +11,11 @@ REASON = "node(s) were unschedulable"
 CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
-class NodeUnschedulable(Plugin):
+class NodeUnschedulable(FilterPlugin):
     name = "NodeUnschedulable"
-    filters = True
-    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
-    local_events = wakes_on
-
-    def static_key(self, pod: Pod) -> Hashable:
-        return pod.tolerations
+    dependencies = Dependencies(static_key=lambda pod: pod.tolerations)
+    retry_events = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
+    local_events = retry_events
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         refused = state.table.unschedulable[rows]

@@ -5,12 +5,13 @@ within the limit. Volumes of migrated in-tree plugins count for their CSI driver
 of its class's driver. A node without a CSINode, or whose CSINode has no limit, is accepted.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import Dependencies, FilterPlugin, Query
 from berth.engine.plugins.common.hints import fits_there, has_storage, in_use
 from berth.engine.state.csi_nodes import NO_LIMIT
 from berth.engine.state.migration import MIGRATABLE, Untranslatable
@@ -26,12 +27,9 @@ _FULL = 1
 _FIRST_FAILURE = 2  # causes from here on are indexes of failures
 
 
-class NodeVolumeLimits(Plugin):
+class NodeVolumeLimits(FilterPlugin):
     name = "NodeVolumeLimits"
-    filters = True
-    node_local = False  # although only the node matters: a node that is too full may reject when a pod leaves
-    reads_pods = True
-    wakes_on = frozenset(
+    retry_events = frozenset(
         {
             Event.NODE_ADDED,
             Event.POD_REMOVED,
@@ -42,10 +40,15 @@ class NodeVolumeLimits(Plugin):
         }
     )
 
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        # Not node_local, although only the node matters: a node that is too full may reject when a pod leaves.
+        self.dependencies = Dependencies(version=self._version)
+
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.volumes)
 
-    def basis(self, query: Query, state: State) -> Hashable:
+    def _version(self, query: Query, state: State) -> Hashable:
         wanted, failures = self._wanted(query, state)
         return frozenset(wanted), tuple(failures), state.revision("CSINode"), state.volumes.version
 
@@ -72,7 +75,7 @@ class NodeVolumeLimits(Plugin):
             codes[rows], causes[rows], lambda cause: (REASON if cause == _FULL else texts[cause - _FIRST_FAILURE],)
         )
 
-    def minds_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
+    def affected_by_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
         return nominated.with_volumes
 
     def hint(self, query: Query, state: State, change: Change) -> bool:

@@ -26,19 +26,19 @@ from numpy.typing import NDArray
 
 from berth.engine.answer_cache.equivalence import Axis, EquivalenceGroups
 from berth.engine.events import Change, Event
-from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown
+from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Dependencies, FilterPlugin, Query, ScorePlugin, refuse_unknown
 from berth.engine.plugins.common.default_spreading import HARD, HOSTNAME, SOFT, default_selector, read_defaults
 from berth.engine.plugins.common.spreading import (
     HONOR,
-    Ground,
+    CountedConstraint,
     Nodes,
-    Wish,
+    Scope,
     count_pods,
     fewest_pods,
     fewest_pods_with,
-    ground_of,
     over_feasible,
     pods_per_domain,
+    scope_of,
     with_labels,
     with_tried,
 )
@@ -58,13 +58,9 @@ IGNORED = -1  # a score that no node gets otherwise
 _ANYBODY = LabelSelector(())
 
 
-class PodTopologySpread(Plugin):
+class PodTopologySpread(FilterPlugin, ScorePlugin):
     name = "PodTopologySpread"
-    filters = True
-    scores = True
-    node_local = False
-    reads_pods = True
-    wakes_on = frozenset(
+    retry_events = frozenset(
         {
             Event.NODE_ADDED,
             Event.NODE_REMOVED,
@@ -88,33 +84,36 @@ class PodTopologySpread(Plugin):
         self._plans = {action: f"PodTopologySpread {action} {self._defaults[action]}" for action in (HARD, SOFT)}
         self._layouts = {action: f"{plan} on nodes" for action, plan in self._plans.items()}
         self._verdicts = f"{self._plans[HARD]} by domain"
+        self.dependencies = Dependencies(
+            filter_version=self._filter_version,
+            score_version=self._score_version,
+            rows_with_pods=self._rows_with_pods,
+            score_axes=self._axes,
+        )
 
-    def basis(self, query: Query, state: State) -> Hashable:
-        return self.filter_basis(query, state), self.score_basis(query, state)
-
-    def filter_basis(self, query: Query, state: State) -> Hashable:
+    def _filter_version(self, query: Query, state: State) -> Hashable:
         """Returns the verdicts by domain if there are few domains, else the versions of the counts.
 
         A pod that is added changes the counts every time, but the verdicts rarely.
         """
-        wishes = self._wishes(query, state, HARD)
-        if not wishes:
+        constraints = self._constraints(query, state, HARD)
+        if not constraints:
             return NOTHING_ELSE
-        if self._layout(wishes, query, state, HARD).few:
+        if self._layout(constraints, query, state, HARD).few:
             return tuple((domains.vocabulary, said.tobytes()) for domains, said in self._by_domain(query, state))
-        return _as_they_stand(wishes)
+        return _versions_of(constraints)
 
-    def score_basis(self, query: Query, state: State) -> Hashable:
-        return _as_they_stand(self._wishes(query, state, SOFT))
+    def _score_version(self, query: Query, state: State) -> Hashable:
+        return _versions_of(self._constraints(query, state, SOFT))
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
-        return PROCEED if self._wishes(query, state, HARD) else SKIP
+        return PROCEED if self._constraints(query, state, HARD) else SKIP
 
-    def watched(self, query: Query, state: State) -> BoolColumn:
+    def _rows_with_pods(self, query: Query, state: State) -> BoolColumn:
         """Nodes with pods that the selectors match, also pods that do not count: they matter when moved tentatively."""
         namespaces = frozenset((query.pod.namespace,))
-        wishes = self._wishes(query, state, HARD)
-        counters = [state.table.counts.of((PodMatch(selector, namespaces),)) for _, selector, _ in wishes]
+        constraints = self._constraints(query, state, HARD)
+        counters = [state.table.counts.of((PodMatch(selector, namespaces),)) for _, selector, _ in constraints]
         return rows_with(counters, state.table.capacity)
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
@@ -124,10 +123,10 @@ class PodTopologySpread(Plugin):
         return Verdicts(codes, lambda: codes.astype(np.int64), _REASONS.__getitem__)
 
     def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts:
-        layout = self._layout(self._wishes(query, state, HARD), query, state, HARD)
+        layout = self._layout(self._constraints(query, state, HARD), query, state, HARD)
         codes = np.zeros(len(nominated.rows), dtype=np.int8)
-        for wish, ground, itself in zip(layout.wishes, layout.grounds, layout.itself, strict=True):
-            said = _verdicts_with(nominated, wish, ground, itself, query.pod, state.table)
+        for counted, scope, itself in zip(layout.constraints, layout.scopes, layout.itself, strict=True):
+            said = _verdicts_with(nominated, counted, scope, itself, query.pod, state.table)
             np.copyto(codes, said, where=codes == Code.FITS)
         return Verdicts(codes, lambda: codes.astype(np.int64), _REASONS.__getitem__)
 
@@ -151,7 +150,7 @@ class PodTopologySpread(Plugin):
             marks.update(mark for selector in selectors for mark in of_pods(kind, selector, (pod.namespace,)))
         if not pod.spread_constraints:
             marks.add((OWNER, pod.namespace, ""))
-        return Marks(self.wakes_on, frozenset(marks))
+        return Marks(self.retry_events, frozenset(marks))
 
     def admits(self, query: Query, state: State, node: Node) -> bool:
         """A node without the label of a hard constraint is never feasible."""
@@ -162,23 +161,23 @@ class PodTopologySpread(Plugin):
         return rarest(state.table, ([(LABEL, key, "")] for key in keys))
 
     def pre_score(self, query: Query, state: State) -> bool:
-        return bool(self._wishes(query, state, SOFT))
+        return bool(self._constraints(query, state, SOFT))
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
-        table, wishes = state.table, self._wishes(query, state, SOFT)
-        nodes = self._layout(wishes, query, state, SOFT).nodes
+        table, constraints = state.table, self._constraints(query, state, SOFT)
+        nodes = self._layout(constraints, query, state, SOFT).nodes
         scored = nodes.base[rows]
         sums = np.zeros(len(scored), dtype=np.float64)
-        for wish in wishes:
-            domains = table.domains(wish.constraint.topology_key)
+        for counted in constraints:
+            domains = table.domains(counted.constraint.topology_key)
             ids = domains.ids[rows]
-            if wish.constraint.topology_key == HOSTNAME:
-                shares = _shares(wish.constraint, wish.counts.column()[rows], int(np.count_nonzero(scored)))
+            if counted.constraint.topology_key == HOSTNAME:
+                shares = _shares(counted.constraint, counted.counts.column()[rows], int(np.count_nonzero(scored)))
                 if domains.nodes < len(table):
                     shares[ids < 0] = 0
                 sums += shares
             else:
-                shares = _shares(wish.constraint, *over_feasible(table, domains, wish, nodes, ids, scored))
+                shares = _shares(counted.constraint, *over_feasible(table, domains, counted, nodes, ids, scored))
                 sums += np.append(shares, 0)[ids]  # the last is for nodes without the label
         sums += 0.5
         scores: Int64Column = np.floor(sums, out=sums).astype(np.int64)
@@ -186,20 +185,20 @@ class PodTopologySpread(Plugin):
             scores[~scored] = IGNORED
         return scores
 
-    def axes(self, query: Query, state: State) -> Sequence[Axis] | None:
+    def _axes(self, query: Query, state: State) -> Sequence[Axis] | None:
         """The domain of each label; for hostname, the count of pods on the node. None if a node lacks a label."""
-        wishes = self._wishes(query, state, SOFT)
-        return self._layout(wishes, query, state, SOFT).axes if wishes else None
+        constraints = self._constraints(query, state, SOFT)
+        return self._layout(constraints, query, state, SOFT).axes if constraints else None
 
     def normalized_groups(self, query: Query, state: State, groups: EquivalenceGroups) -> list[int]:
         shares: list[Sequence[float]] = []  # by axis and place: the share of the score
-        layout: _Layout = query.plan[self._layouts[SOFT]]  # the layout that `axes` returned
-        for axis, (counts, ground, by_host, more) in enumerate(layout.asked):
+        layout: _Layout = query.plan[self._layouts[SOFT]]  # the layout that `_axes` returned
+        for axis, (counts, scope, by_host, more) in enumerate(layout.asked):
             if by_host:
                 shares.append(_by_host(groups.shape[axis], groups.nodes, more))
             else:
                 each = log(groups.places_inhabited(axis) + 2)
-                shares.append([pods * each + more for pods in pods_per_domain(counts, ground).tolist()])
+                shares.append([pods * each + more for pods in pods_per_domain(counts, scope).tolist()])
         if len(shares) == 2:  # by host and by zone, the common case
             first, second = shares
             scores = [int(first[one] + second[other] + 0.5) for one, other in groups.inhabited.values()]
@@ -233,40 +232,44 @@ class PodTopologySpread(Plugin):
         """Returns the codes of each hard constraint by domain; the last entry is for nodes without the label."""
         found: list[tuple[Domains, NDArray[np.int8]]] | None = query.memo.get(self._verdicts)
         if found is None:
-            layout = self._layout(self._wishes(query, state, HARD), query, state, HARD)
+            layout = self._layout(self._constraints(query, state, HARD), query, state, HARD)
             found = query.memo[self._verdicts] = [
-                _verdicts(wish, ground, itself, query.pod, state.table)
-                for wish, ground, itself in zip(layout.wishes, layout.grounds, layout.itself, strict=True)
+                _verdicts(counted, scope, itself, query.pod, state.table)
+                for counted, scope, itself in zip(layout.constraints, layout.scopes, layout.itself, strict=True)
             ]
         return found
 
-    def _wishes(self, query: Query, state: State, action: str) -> tuple[Wish, ...]:
+    def _constraints(self, query: Query, state: State, action: str) -> tuple[CountedConstraint, ...]:
         """Cached while no service or owner changes, and no counter was dropped."""
         key = self._plans[action]
-        wishes: tuple[Wish, ...] | None = query.memo.get(key)
-        if wishes is None:
-            kept: tuple[object, tuple[Wish, ...]] | None = query.plan.get(key)
+        constraints: tuple[CountedConstraint, ...] | None = query.memo.get(key)
+        if constraints is None:
+            kept: tuple[object, tuple[CountedConstraint, ...]] | None = query.plan.get(key)
             since = (state, 0 if query.pod.spread_constraints else state.selectors_revision)
             if kept is None or kept[0] != since or _dropped(kept[1]):
                 kept = query.plan[key] = (since, tuple(self._resolve(query.pod, state, action)))
-            wishes = query.memo[key] = kept[1]
-        return wishes
+            constraints = query.memo[key] = kept[1]
+        return constraints
 
-    def _layout(self, wishes: tuple[Wish, ...], query: Query, state: State, action: str) -> "_Layout":
-        """Cached while the wishes are the same, and the nodes' labels and taints are."""
+    def _layout(self, constraints: tuple[CountedConstraint, ...], query: Query, state: State, action: str) -> "_Layout":
+        """Cached while the constraints are the same, and the nodes' labels and taints are."""
         key, table = self._layouts[action], state.table
         layout: _Layout | None = query.plan.get(key)
-        if layout is None or layout.wishes is not wishes or layout.since != (table.static_version, table.capacity):
+        if (
+            layout is None
+            or layout.constraints is not constraints
+            or layout.since != (table.static_version, table.capacity)
+        ):
             by_labels = action == HARD or bool(query.pod.spread_constraints) or not self._by_system
-            nodes = Nodes(table, query.pod, with_labels(table, wishes if by_labels else ()))
-            layout = query.plan[key] = _Layout(wishes, nodes, query.pod, table)
+            nodes = Nodes(table, query.pod, with_labels(table, constraints if by_labels else ()))
+            layout = query.plan[key] = _Layout(constraints, nodes, query.pod, table)
         return layout
 
-    def _resolve(self, pod: Pod, state: State, action: str) -> Iterator[Wish]:
-        last: Wish | None = None
+    def _resolve(self, pod: Pod, state: State, action: str) -> Iterator[CountedConstraint]:
+        last: CountedConstraint | None = None
         for constraint, selector in self._asked(pod, state, action):
             counts = last.counts if last and selector == last.selector else count_pods(pod, selector, state.table)
-            last = Wish(constraint, selector, counts)
+            last = CountedConstraint(constraint, selector, counts)
             yield last
 
     def _asked(self, pod: Pod, state: State, action: str) -> Iterator[tuple[SpreadConstraint, LabelSelector | None]]:
@@ -284,37 +287,41 @@ class PodTopologySpread(Plugin):
 class _Layout:
     """The nodes and domains for the constraints of one kind: which nodes are included, and their domains."""
 
-    def __init__(self, wishes: tuple[Wish, ...], nodes: Nodes, pod: Pod, table: NodeTable) -> None:
-        self.wishes, self.nodes = wishes, nodes
+    def __init__(self, constraints: tuple[CountedConstraint, ...], nodes: Nodes, pod: Pod, table: NodeTable) -> None:
+        self.constraints, self.nodes = constraints, nodes
         self.since = (table.static_version, table.capacity)
-        self.itself = [wish.selector is not None and wish.selector.matches(pod.labels) for wish in wishes]  # it counts
+        self.itself = [
+            counted.selector is not None and counted.selector.matches(pod.labels) for counted in constraints
+        ]  # it counts
         self._table = table
 
     @cached_property
-    def grounds(self) -> list[Ground]:
-        return [ground_of(wish.constraint, self.nodes, self._table) for wish in self.wishes]
+    def scopes(self) -> list[Scope]:
+        return [scope_of(counted.constraint, self.nodes, self._table) for counted in self.constraints]
 
     @cached_property
-    def asked(self) -> list[tuple[RowCounts, Ground, bool, int]]:
-        """For each wish: the counts, the included nodes, whether it is by hostname, what maxSkew adds to a score."""
+    def asked(self) -> list[tuple[RowCounts, Scope, bool, int]]:
+        """For each counted: the counts, the included nodes, whether it is by hostname, what maxSkew adds to a score."""
         return [
-            (counts, ground, constraint.topology_key == HOSTNAME, constraint.max_skew - 1)
-            for (constraint, _, counts), ground in zip(self.wishes, self.grounds, strict=True)
+            (counts, scope, constraint.topology_key == HOSTNAME, constraint.max_skew - 1)
+            for (constraint, _, counts), scope in zip(self.constraints, self.scopes, strict=True)
         ]
 
     @cached_property
     def few(self) -> bool:
         """Whether no constraint has many domains."""
-        return all(ground.domains.size <= FEW_DOMAINS for ground in self.grounds)
+        return all(scope.domains.size <= FEW_DOMAINS for scope in self.scopes)
 
     @cached_property
     def axes(self) -> list[Axis] | None:
         """The axes for scores by groups; None if a node lacks a label."""
-        labels = [(wish, self._table.domains(wish.constraint.topology_key)) for wish in self.wishes]
+        labels = [(counted, self._table.domains(counted.constraint.topology_key)) for counted in self.constraints]
         if any(domains.nodes < len(self._table) for _, domains in labels):
             return None
-        by_host = [wish.constraint.topology_key == HOSTNAME for wish in self.wishes]
-        return [Axis(wish.counts if host else domains) for host, (wish, domains) in zip(by_host, labels, strict=True)]
+        by_host = [counted.constraint.topology_key == HOSTNAME for counted in self.constraints]
+        return [
+            Axis(counted.counts if host else domains) for host, (counted, domains) in zip(by_host, labels, strict=True)
+        ]
 
 
 def _counts_otherwise(selector: LabelSelector | None, pod: Pod, old: object, new: object) -> bool:
@@ -357,13 +364,15 @@ def _lie_otherwise(constraints: Sequence[SpreadConstraint], pod: Pod, *records: 
     )
 
 
-def _verdicts(wish: Wish, ground: Ground, itself: bool, pod: Pod, table: NodeTable) -> tuple[Domains, NDArray[np.int8]]:
-    constraint, selector, counts = wish
-    domains = ground.domains
-    pods = pods_per_domain(counts, ground)
+def _verdicts(
+    counted: CountedConstraint, scope: Scope, itself: bool, pod: Pod, table: NodeTable
+) -> tuple[Domains, NDArray[np.int8]]:
+    constraint, selector, counts = counted
+    domains = scope.domains
+    pods = pods_per_domain(counts, scope)
     if table.tried:
-        pods = with_tried(pods, ground, selector, pod, table)
-    fewest = fewest_pods(pods, ground, constraint.min_domains or 1)
+        pods = with_tried(pods, scope, selector, pod, table)
+    fewest = fewest_pods(pods, scope, constraint.min_domains or 1)
     verdicts = np.empty(domains.size + 1, dtype=np.int8)
     verdicts[:-1] = pods > constraint.max_skew + fewest - itself
     verdicts[-1] = Code.UNRESOLVABLE
@@ -371,32 +380,32 @@ def _verdicts(wish: Wish, ground: Ground, itself: bool, pod: Pod, table: NodeTab
 
 
 def _verdicts_with(
-    nominated: NominatedRows, wish: Wish, ground: Ground, itself: bool, pod: Pod, table: NodeTable
+    nominated: NominatedRows, counted: CountedConstraint, scope: Scope, itself: bool, pod: Pod, table: NodeTable
 ) -> NDArray[np.int8]:
     """Returns int8[nominated.rows]: the codes of a hard constraint, with each row's own nominated pods in its domain.
 
     All of them that the selector matches count, as in kube-scheduler when pods are moved tentatively.
     """
-    constraint, selector, counts = wish
-    pods = with_tried(pods_per_domain(counts, ground), ground, selector, pod, table)
-    rows, ids = nominated.rows, ground.domains.ids[nominated.rows]
-    more = nominated.meeting((PodMatch(selector, frozenset((pod.namespace,))),)) * ground.included[rows]
+    constraint, selector, counts = counted
+    pods = with_tried(pods_per_domain(counts, scope), scope, selector, pod, table)
+    rows, ids = nominated.rows, scope.domains.ids[nominated.rows]
+    more = nominated.meeting((PodMatch(selector, frozenset((pod.namespace,))),)) * scope.included[rows]
     there = np.append(pods, 0)[ids]  # the last is for nodes without the label
-    fewest = fewest_pods_with(pods, ground, constraint.min_domains or 1, there, more)
+    fewest = fewest_pods_with(pods, scope, constraint.min_domains or 1, there, more)
     codes = (there + more > constraint.max_skew + fewest - itself).astype(np.int8)
     codes[ids < 0] = Code.UNRESOLVABLE
     return codes
 
 
-def _dropped(wishes: tuple[Wish, ...]) -> bool:
-    for wish in wishes:  # noqa: SIM110 - runs several times for every pod; a generator takes three times as long
-        if wish.counts.dropped:
+def _dropped(constraints: tuple[CountedConstraint, ...]) -> bool:
+    for counted in constraints:  # noqa: SIM110 - runs several times for every pod; a generator takes three times as long
+        if counted.counts.dropped:
             return True
     return False
 
 
-def _as_they_stand(wishes: tuple[Wish, ...]) -> Hashable:
-    return (wishes, *[wish.counts.version for wish in wishes]) if wishes else NOTHING_ELSE
+def _versions_of(constraints: tuple[CountedConstraint, ...]) -> Hashable:
+    return (constraints, *[counted.counts.version for counted in constraints]) if constraints else NOTHING_ELSE
 
 
 @lru_cache(maxsize=64)

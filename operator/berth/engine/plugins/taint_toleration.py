@@ -7,10 +7,8 @@ Only tolerations of effect PreferNoSchedule, or of every effect, count there.
 Each distinct set of taints (state/taints.py) is evaluated once; the result is then looked up by row.
 """
 
-from collections.abc import Hashable
-
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin, Query, scale_to_highest
+from berth.engine.plugin import Dependencies, FilterPlugin, Query, ScorePlugin, scale_to_highest
 from berth.engine.plugins.common.hints import lets_now
 from berth.engine.state.node_table import NodeTable
 from berth.engine.state.state import State
@@ -22,15 +20,11 @@ REFUSING = ("NoSchedule", "NoExecute")
 DISCOURAGING = "PreferNoSchedule"
 
 
-class TaintToleration(Plugin):
+class TaintToleration(FilterPlugin, ScorePlugin):
     name = "TaintToleration"
-    filters = True
-    scores = True
-    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
-    local_events = wakes_on
-
-    def static_key(self, pod: Pod) -> Hashable:
-        return pod.tolerations
+    dependencies = Dependencies(static_key=lambda pod: pod.tolerations)
+    retry_events = frozenset({Event.NODE_ADDED, Event.NODE_TAINTS})
+    local_events = retry_events
 
     def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         refused = refused_sets(state.table, query.pod)[state.table.taint_sets[rows]]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import BadArgument, Plugin, Query, refuse_unknown
+from berth.engine.plugin import BadArgument, Dependencies, FilterPlugin, PodsRead, Query, ScorePlugin, refuse_unknown
 from berth.engine.plugins.common.hints import fits_there, has_claim, has_class, has_volume
 from berth.engine.plugins.common.volume_matching import Match, match_claims, reaches
 from berth.engine.queueing.marks import CLAIM, Marks
@@ -68,11 +68,9 @@ class _Findings:
         return tuple(reason for bit, reason in _REASONS.items() if cause & bit)
 
 
-class VolumeBinding(Plugin):
+class VolumeBinding(FilterPlugin, ScorePlugin):
     name = "VolumeBinding"
-    filters = True
-    scores = True
-    wakes_on = frozenset(
+    retry_events = frozenset(
         {
             Event.NODE_ADDED,
             Event.NODE_LABELS,
@@ -93,14 +91,15 @@ class VolumeBinding(Plugin):
         if args.get("shape") is not None:
             raise BadArgument("shape", "belongs to the feature gate StorageCapacityScoring, which is off: remove it")
         self.bind_timeout_seconds: int = seconds
+        self.dependencies = Dependencies(node_local=True, pods=PodsRead.NONE, version=self._version)
 
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.volumes)
 
-    def basis(self, query: Query, state: State) -> Hashable:
+    def _version(self, query: Query, state: State) -> Hashable:
         claims = tuple(_claims(query.pod, state))
         if not all(map(is_bound, claims)):
-            return (*map(state.revision, _STORAGE), state.volumes.shelf.version)
+            return (*map(state.revision, _STORAGE), state.volumes.reservations.version)
         volumes = tuple(state.volume(claim.volume_name) for claim in claims)
         in_tree = any(volume is not None and volume.source in MIGRATED for volume in volumes)
         return claims, volumes, state.revision("CSINode") if in_tree else 0
@@ -190,7 +189,7 @@ def is_reached(volume: Volume, node: Node, state: State) -> bool:
 
 def _claims(pod: Pod, state: State) -> Iterator[Claim]:
     for volume in pod.volumes:
-        claim = state.volumes.shelf.claim(pod.namespace, volume.claim) if volume.claim else None
+        claim = state.volumes.reservations.claim(pod.namespace, volume.claim) if volume.claim else None
         if claim is not None:
             yield claim
 

@@ -7,12 +7,13 @@ monitor. If a placed pod uses a claim with the access mode ReadWriteOncePod, the
 """
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import Dependencies, FilterPlugin, Query
 from berth.engine.plugins.common.hints import fits_there, has_claim
 from berth.engine.queueing.marks import CLAIM, DISK, Marks
 from berth.engine.state.nominated_rows import NominatedRows
@@ -28,16 +29,18 @@ REASON_CLAIM = (
 _REASONS = {1: REASON_DISK, 2: REASON_CLAIM}
 
 
-class VolumeRestrictions(Plugin):
+class VolumeRestrictions(FilterPlugin):
     name = "VolumeRestrictions"
-    filters = True
-    reads_pods = True
-    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_REMOVED, Event.POD_REMOVED, Event.CLAIM})
+    retry_events = frozenset({Event.NODE_ADDED, Event.NODE_REMOVED, Event.POD_REMOVED, Event.CLAIM})
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        self.dependencies = Dependencies(node_local=True, version=self._version)
 
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.volumes)
 
-    def basis(self, query: Query, state: State) -> Hashable:
+    def _version(self, query: Query, state: State) -> Hashable:
         return _missing_claim(query.pod, state), self._claim_in_use(query, state)
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:
@@ -56,7 +59,7 @@ class VolumeRestrictions(Plugin):
         codes = (asked > 0).astype(np.int8) * np.int8(Code.UNSCHEDULABLE)
         return Verdicts(codes, asked, lambda cause: (_REASONS[cause],))
 
-    def minds_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
+    def affected_by_nominated(self, query: Query, nominated: NominatedRows) -> BoolColumn:
         return nominated.with_volumes
 
     def hint(self, query: Query, state: State, change: Change) -> bool:

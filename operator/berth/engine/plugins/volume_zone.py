@@ -5,12 +5,13 @@ filter: if a node has zone or region labels at all, it must match the labels of 
 failure-domain.beta.kubernetes.io label is compared with the topology.kubernetes.io one if the node has only that.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import Dependencies, FilterPlugin, PodsRead, Query
 from berth.engine.plugins.common.hints import fits_there, has_storage
 from berth.engine.state.migration import OLD_REGION, OLD_ZONE, REGION, ZONE, ZONE_DELIMITER
 from berth.engine.state.node_table import NodeTable
@@ -28,15 +29,18 @@ Place = tuple[str, frozenset[str]]
 """A label, and the values of it that a volume can be reached from."""
 
 
-class VolumeZone(Plugin):
+class VolumeZone(FilterPlugin):
     name = "VolumeZone"
-    filters = True
-    wakes_on = frozenset({Event.NODE_ADDED, Event.NODE_LABELS, Event.CLAIM, Event.VOLUME, Event.STORAGE_CLASS})
+    retry_events = frozenset({Event.NODE_ADDED, Event.NODE_LABELS, Event.CLAIM, Event.VOLUME, Event.STORAGE_CLASS})
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        self.dependencies = Dependencies(node_local=True, pods=PodsRead.NONE, version=self._version)
 
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.volumes)
 
-    def basis(self, query: Query, state: State) -> Hashable:
+    def _version(self, query: Query, state: State) -> Hashable:
         return self._first_problem(query, state), self._places(query, state)
 
     def pre_filter(self, query: Query, state: State) -> PreFilter:

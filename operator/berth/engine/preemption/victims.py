@@ -7,10 +7,10 @@ preemptor when it is added back is a victim.
 
 To do that for thousands of nodes, nodes are split by which filters their pods can affect:
 
-    resources only   The pods of the node affect NodeResourcesFit and no other filter. Other filters that read pods
-                     either watch other nodes only (`Plugin.watched`), or accept this node already and are node_local.
-                     Most nodes are like this. They are searched all at once, on arrays: each step adds one pod back
-                     on every node. NodeResourcesFit runs on these arrays, which replace the table's for that time.
+    resources only   The pods of the node affect NodeResourcesFit and no other filter: other filters read the pods of
+                     other nodes only (`rows_with_pods`), or accept this node already and are node_local. Most nodes
+                     are like this. They are searched all at once, on arrays: each step adds one pod back on every
+                     node. NodeResourcesFit runs on these arrays (`filter_with_free`).
     other            The pods of the node may affect another filter. Arrays first rule out the nodes whose resources
                      do not suffice even without all lower pods. The others are tried one by one: pods are removed
                      from the table and added back, and the pipeline's filters run.
@@ -39,7 +39,7 @@ from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import Query
 from berth.engine.state.amounts import Amounts, difference, sums
 from berth.engine.state.budgets import Budgets
-from berth.engine.state.nominated_pods import Promised
+from berth.engine.state.nominated_pods import NominatedUsage
 from berth.engine.state.placed_pods import started
 from berth.engine.state.state import State
 from berth.engine.trial import moved
@@ -168,9 +168,9 @@ class VictimSearch:
         self._rows = row_numbers(survey.rows)
         self._asked = [opinion for opinion in survey.opinions if opinion.verdicts is not None]
         without = [opinion.verdicts for opinion in survey.without or survey.opinions if opinion.verdicts is not None]
-        self._changing = [opinion for opinion in self._asked if opinion.plugin.reads_pods]
-        self._fit = [opinion.plugin for opinion in self._asked if opinion.plugin.reads_only_usage]
-        found = state.guests.promised(query.pod)
+        self._changing = [opinion for opinion in self._asked if opinion.plugin.dependencies.reads_pods]
+        self._fit = [opinion.plugin for opinion in self._asked if opinion.plugin.dependencies.reads_only_usage]
+        found = state.nominated_pods.usage_beside(query.pod)
         self._rows_with_nominated: set[int] = set() if found is None else set(found.rows.tolist())
         self._nominated_usage = None if found is None else self._spread_out(found)
         self._affected = [
@@ -243,10 +243,10 @@ class VictimSearch:
             slots = slots[_sorted_within(alike, made)[0]]
         return _Lower(slots, lower.place)
 
-    def _spread_out(self, promised: Promised) -> Amounts:
+    def _spread_out(self, nominated: NominatedUsage) -> Amounts:
         """Returns int64[resources, all rows]: what nominated pods of equal or higher priority take."""
         amounts = np.zeros_like(self._table.used)
-        amounts[:, promised.rows] = promised.amounts
+        amounts[:, nominated.rows] = nominated.amounts
         return amounts
 
     def _affected_by(self, opinion: Opinion, without: Verdicts) -> BoolColumn | None:
@@ -255,14 +255,16 @@ class VictimSearch:
         Such nodes are tried one by one. `without` are the verdicts without nominated pods. A node that has nominated
         pods and is rejected without them is tried, too: the one column of verdicts cannot express both cases.
         """
-        if not opinion.plugin.reads_pods or opinion.plugin.reads_only_usage:
+        dependencies = opinion.plugin.dependencies
+        if not dependencies.reads_pods or dependencies.reads_only_usage:
             return None
         affected = np.ones(self._table.capacity, dtype=np.bool_)
-        if opinion.plugin.node_local and opinion.verdicts is not None:
+        if dependencies.node_local and opinion.verdicts is not None:
             affected[self._rows] = opinion.verdicts.codes != Code.FITS
-        watched = opinion.plugin.watched(self._query, self._state)
-        if watched is not None:
-            affected &= watched
+        if dependencies.rows_with_pods is not None:
+            known = dependencies.rows_with_pods(self._query, self._state)
+            if known is not None:
+                affected &= known
         if self._rows_with_nominated:
             refused = self._rows[without.codes != Code.FITS]
             affected[refused[np.isin(refused, list(self._rows_with_nominated))]] = True
@@ -321,7 +323,7 @@ class VictimSearch:
         """Returns the filter's verdicts with so much free, and all else unchanged; None: the pod fits everywhere."""
         verdicts = opinion.verdicts
         assert verdicts is not None
-        if opinion.plugin.reads_only_usage:
+        if opinion.plugin.dependencies.reads_only_usage:
             return opinion.plugin.filter_with_free(self._query, free, self._table.allocatable.take(rows, axis=1))
         if verdicts.all_fit:
             return None

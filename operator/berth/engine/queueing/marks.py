@@ -44,7 +44,7 @@ _MOST_CHOICES: Final = 16  # sets of marks that `rarest` compares
 
 
 class Marks(NamedTuple):
-    """A change with one of these events must have one of the marks. Other events of `wakes_on` need none."""
+    """A change with one of these events must have one of the marks. Other events of `retry_events` need none."""
 
     events: frozenset[Event] = frozenset()
     marks: frozenset[Mark] = frozenset()

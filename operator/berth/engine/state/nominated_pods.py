@@ -21,7 +21,7 @@ _FIRST_SLOTS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
+class NominatedUsage:
     """What nominated pods will use: `amounts` (int64[resources, rows]) on `rows`, which ascend."""
 
     rows: NDArray[np.intp]
@@ -80,14 +80,14 @@ class NominatedPods:
         """Whether other pods of equal or higher priority are nominated to known nodes."""
         return bool(self._wanted(pod).any())
 
-    def promised(self, pod: Pod) -> Promised | None:
+    def usage_beside(self, pod: Pod) -> NominatedUsage | None:
         """Returns what other nominated pods of equal or higher priority will use; None if there are none."""
         slots = np.flatnonzero(self._wanted(pod))
         if not len(slots):
             return None
         slots = slots[np.argsort(self._row[slots], kind="stable")]
         rows, begins = np.unique(self._row[slots], return_index=True)
-        return Promised(rows.astype(np.intp), sums(self._usage.take(slots, axis=1), begins))
+        return NominatedUsage(rows.astype(np.intp), sums(self._usage.take(slots, axis=1), begins))
 
     def beside(self, pod: Pod, rows: NDArray[np.intp]) -> NominatedRows | None:
         """Returns the other nominated pods of equal or higher priority on these rows; None if there are none.

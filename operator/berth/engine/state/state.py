@@ -24,7 +24,7 @@ class State:
         self.owners = OwnerIndex()
         self.nominated: dict[str, dict[str, Pod]] = {}
         self._nominated_to: dict[str, str] = {}
-        self.guests = NominatedPods(self.table, self.namespace_labels)  # the nominated pods as columns
+        self.nominated_pods = NominatedPods(self.table, self.namespace_labels)  # the nominated pods as columns
         self.disrupting: dict[str, set[str]] = {}  # by budget key: UIDs of evicted pods that its status does not show
         self.changes = 0  # counts changes of objects that are neither nodes nor pods
         self.selectors_revision = 0  # moves with every change of a service, or of a controller that owns pods
@@ -57,7 +57,7 @@ class State:
         if kind == "Namespace" and (before is None or after is None or before.labels != after.labels):
             self.table.counts.namespace_changed()
             self.table.terms.namespace_changed()
-            self.guests.namespace_changed()
+            self.nominated_pods.namespace_changed()
         elif kind == "Service":
             self.selectors_revision += 1
             self._index_service(key, before, after)
@@ -111,13 +111,13 @@ class State:
         self.withdraw(pod.uid)
         self.nominated.setdefault(node_name, {})[pod.uid] = pod
         self._nominated_to[pod.uid] = node_name
-        self.guests.add(pod, node_name)
+        self.nominated_pods.add(pod, node_name)
 
     def withdraw(self, uid: str) -> None:
         """Clears the nomination of the pod, if it has one."""
         node_name = self._nominated_to.pop(uid, None)
         if node_name is not None:
-            self.guests.remove(uid)
+            self.nominated_pods.remove(uid)
             del self.nominated[node_name][uid]
             if not self.nominated[node_name]:
                 del self.nominated[node_name]

@@ -13,7 +13,7 @@ made from changes. Decisions only look up; they never walk over nodes or pods he
     rows_in_conflict(volume)      intp[k]        the rows where another pod uses this disk in a way that excludes it
     users(claim key)                             the pods on known nodes that name the claim as their volume
     csi_nodes                                    volume limits and migrated plugins, from the CSINodes
-    shelf                                        available and reserved PersistentVolumes
+    reservations                                   available and reserved PersistentVolumes
     space                                        the largest volume per class and node, from CSIStorageCapacities
 
 An unbound claim counts as a volume of the driver, or a disk of the source, that its storage class will make.
@@ -101,7 +101,7 @@ class VolumeIndex:
     def __init__(self, state: State) -> None:
         self._state = state
         self.csi_nodes = CSINodeColumns(state)
-        self.shelf = VolumeReservations(state)
+        self.reservations = VolumeReservations(state)
         self.space = StorageSpace(state)
         self.version = 0  # moves whenever what placed pods hold changes
         self._bookings: dict[str, _Booking] = {}
@@ -140,7 +140,7 @@ class VolumeIndex:
         if kind == "CSINode":
             self.csi_nodes.changed(key)
         elif kind == "PersistentVolume":
-            self.shelf.changed(key)
+            self.reservations.changed(key)
         elif kind == "CSIStorageCapacity":
             self.space.changed(key)
 

@@ -16,7 +16,18 @@ from typing import Any, Final
 import numpy as np
 
 from berth.engine.events import ANY
-from berth.engine.plugin import MAX_SCORE, NOTHING_ELSE, Plugin, Query, refuse_unknown, scale_to_highest
+from berth.engine.plugin import (
+    MAX_SCORE,
+    NOTHING_ELSE,
+    Dependencies,
+    FilterPlugin,
+    Plugin,
+    PodsRead,
+    Query,
+    ScorePlugin,
+    refuse_unknown,
+    scale_to_highest,
+)
 from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.state import State
 from berth.engine.verdict import Code, Int64Column, Rows, Verdicts
@@ -30,7 +41,7 @@ HIGHEST_POINTS: Final = 2**53
 """Points of a normalised priority are cut to this."""
 
 
-def make_predicate(entry: Predicate, parameters: Mapping[str, Any]) -> Plugin:
+def make_predicate(entry: Predicate, parameters: Mapping[str, Any]) -> FilterPlugin:
     """The predicate that an entry's expression is. Raises BadArgument."""
     refuse_unknown(entry.args)
     program = Program(entry.expression, bool, parameters)
@@ -40,7 +51,7 @@ def make_predicate(entry: Predicate, parameters: Mapping[str, Any]) -> Plugin:
     return made(entry.name, program, message)
 
 
-def make_priority(entry: Priority, parameters: Mapping[str, Any]) -> Plugin:
+def make_priority(entry: Priority, parameters: Mapping[str, Any]) -> ScorePlugin:
     """The priority that an entry's expression is. Raises BadArgument."""
     refuse_unknown(entry.args)
     program = Program(entry.expression, int, parameters)
@@ -55,18 +66,20 @@ class Expression(Plugin):
     """
 
     highest: int
-    wakes_on = ANY
+    retry_events = ANY
 
     def __init__(self, name: str, program: Program) -> None:
         self.name = name
         self._evaluation = Evaluation(program, self.highest)
         self._beyond = sorted(BEYOND_SIGNATURE & program.reads.fields)
+        self.dependencies = self._find_dependencies()
 
-    def static_key(self, pod: Pod) -> Hashable | None:
-        """Returns None if pods of one signature may get different answers: these depend on the basis."""
-        return None if self._evaluation.by_row or self._beyond else self._evaluation.pod_key(pod)
+    def _find_dependencies(self) -> Dependencies:
+        if self._evaluation.by_row or self._beyond:
+            return Dependencies(node_local=True, pods=PodsRead.NONE, version=self._version)
+        return Dependencies(static_key=self._evaluation.pod_key)
 
-    def basis(self, query: Query, state: State) -> Hashable | None:
+    def _version(self, query: Query, state: State) -> Hashable:
         return self._of_pod(query.pod) if self._beyond else NOTHING_ELSE
 
     def _of_pod(self, pod: Pod) -> Hashable:
@@ -81,8 +94,7 @@ class Expression(Plugin):
         return self._evaluation.take_kept_failures(pods)
 
 
-class ExpressionPredicate(Expression):
-    filters = True
+class ExpressionPredicate(Expression, FilterPlugin):
     highest = 1
     refuses_with = Code.UNRESOLVABLE
 
@@ -108,25 +120,25 @@ class ExpressionPredicate(Expression):
 class PodReadingPredicate(ExpressionPredicate):
     """It reads what is used or free. Pods that leave may make it refuse a node as well, so it is not node_local."""
 
-    node_local = False
-    reads_pods = True
     refuses_with = Code.UNSCHEDULABLE
 
     def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts:
         return self._verdicts(self._evaluation.answers_with(query.pod, state.table, nominated))
 
-    def basis(self, query: Query, state: State) -> Hashable | None:
+    def _find_dependencies(self) -> Dependencies:
+        return Dependencies(version=self._version, affected_rows=self._affected_rows)
+
+    def _version(self, query: Query, state: State) -> Hashable:
         return self._of_pod(query.pod), state.table.mark
 
-    def reach(
+    def _affected_rows(
         self, query: Query, state: State, before: Hashable, now: Hashable, rows: Sequence[int]
     ) -> Sequence[int] | None:
         same_pod = isinstance(before, tuple) and isinstance(now, tuple) and before[0] == now[0]
         return rows if same_pod else None
 
 
-class ExpressionPriority(Expression):
-    scores = True
+class ExpressionPriority(Expression, ScorePlugin):
     highest = MAX_SCORE
 
     def score(self, query: Query, state: State, rows: Rows) -> Int64Column:

@@ -184,7 +184,7 @@ class BindingCycle:
     def _fail_at_once(self, assignment: Assignment, stop: Stopped) -> str:
         item, pace = assignment.item, assignment.active.policy.pace
         if stop.rejecter is not None:
-            self._queue.park(item, stop.rejecter.wakes_on, pace, blamed=(stop.rejecter.name,))
+            self._queue.park(item, stop.rejecter.retry_events, pace, blamed=(stop.rejecter.name,))
         else:
             self._queue.fail(item, pace)
         self._report(assignment.pod, stop, self.withdraw)
@@ -276,13 +276,13 @@ class BindingCycle:
     def _fail(self, entry: _AssumedPod, stop: Stopped, outcome: str = "") -> None:
         item, pace = entry.assignment.item, entry.assignment.active.policy.pace
         if stop.rejecter is not None:
-            self._queue.recall(item, stop.rejecter.wakes_on)
+            self._queue.recall(item, stop.rejecter.retry_events)
         if not self._end(entry, outcome or ("failed" if stop.error else "rejected")):
             return
         result = "error" if stop.error else "unschedulable"
         self._measures.ended(entry.assignment.pod.scheduler_name, result, item.tried)
         if stop.rejecter is not None:
-            self._intake.turn_away(item, stop.rejecter.wakes_on, pace, (stop.rejecter.name,))
+            self._intake.turn_away(item, stop.rejecter.retry_events, pace, (stop.rejecter.name,))
         else:
             self._give_back(entry)
         self._report(entry.assignment.pod, stop, self.drop)

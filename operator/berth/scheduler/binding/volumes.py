@@ -85,7 +85,7 @@ class VolumeBinder:
     def reserve(self, pod: Pod, plan: VolumePlan, seconds: float) -> None:
         """Reserve the volumes of an assumed pod until `release`; it may wait this many seconds for them."""
         wait = _Wait(pod.uid, plan, seconds)
-        self._state.volumes.shelf.reserve(wait.uid, plan)
+        self._state.volumes.reservations.reserve(wait.uid, plan)
         self._waits[wait.uid] = wait
         for subject in wait.subjects():
             self._interested.setdefault(subject, {})[wait.uid] = wait
@@ -116,7 +116,7 @@ class VolumeBinder:
             self._interested[subject].pop(uid, None)
             if not self._interested[subject]:
                 del self._interested[subject]
-        self._state.volumes.shelf.release(uid)
+        self._state.volumes.reservations.release(uid)
         self.outcomes[outcome] += 1
         if outcome != "bound" and seen:
             self._queue.wake(RELEASED)

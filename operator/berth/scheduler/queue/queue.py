@@ -52,7 +52,7 @@ from itertools import chain, islice
 from typing import Final, TypeGuard
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin
+from berth.engine.plugin import FilterPlugin
 from berth.model import Pod
 from berth.policy.records import BackoffSettings as Pace
 from berth.scheduler.cache.changes import NOTHING, asks_the_same
@@ -226,7 +226,7 @@ class Queue:
         item: QueuedPod,
         wakes_on: frozenset[Event],
         pace: Pace | None = None,
-        plugins: Sequence[Plugin] = (),
+        plugins: Sequence[FilterPlugin] = (),
         blamed: Iterable[str] = (),
     ) -> None:
         """The attempt found no node: the pod is unschedulable until one of these events. Events during the attempt
@@ -446,8 +446,8 @@ class Queue:
         return not item.pod.gates
 
     def _group_of(
-        self, pod: Pod, wakes_on: frozenset[Event], plugins: Sequence[Plugin]
-    ) -> tuple[tuple[Plugin, ...], Profile, Hashable]:
+        self, pod: Pod, wakes_on: frozenset[Event], plugins: Sequence[FilterPlugin]
+    ) -> tuple[tuple[FilterPlugin, ...], Profile, Hashable]:
         """The plugins whose hints are used, what they say about the pod, and the key of its group.
 
         No plugins are returned if one of them fails.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from berth.engine.events import Event
-from berth.engine.plugin import Plugin
+from berth.engine.plugin import FilterPlugin
 from berth.model import Pod
 from berth.policy.records import BackoffSettings as Pace
 from berth.scheduler.cache.changes import NOTHING
@@ -47,7 +47,7 @@ class QueuedPod:
     ready: float = 0.0  # when its backoff is over
     failed: bool = False  # the last attempt ended with an error, so its backoff is never cut short
     wakes_on: frozenset[Event] = NOTHING
-    plugins: tuple[Plugin, ...] = ()  # that rejected it in the last attempt
+    plugins: tuple[FilterPlugin, ...] = ()  # that rejected it in the last attempt
     profile: Profile = UNKNOWN  # what these plugins say about it
     group: Hashable = None  # equal for unschedulable pods that the same events help
     decider: object = None  # of its last attempt: the policy, or the reason why there was none

@@ -17,13 +17,13 @@ from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import Change, Event
 from berth.engine.extender_result import EXTENDERS
 from berth.engine.pipeline import Pipeline
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import FilterPlugin, Query
 from berth.engine.state.state import State
 from berth.model import Pod
 from berth.scheduler.error_log import ErrorLog
 
 
-def rejecting(pipeline: Pipeline, diagnosis: Diagnosis) -> tuple[Plugin, ...]:
+def rejecting(pipeline: Pipeline, diagnosis: Diagnosis) -> tuple[FilterPlugin, ...]:
     """The plugins of the pipeline that rejected the pod; empty if one of them is not found there."""
     found = tuple(plugin for plugin in (*pipeline.filters, EXTENDERS) if plugin.name in diagnosis.plugins)
     return found if {plugin.name for plugin in found} == diagnosis.plugins else ()
@@ -36,10 +36,10 @@ class QueueingHints:
         self.state = state
         self._faults = faults
         self._change: Change | None = None
-        self._answers: dict[tuple[str, Plugin, Hashable], bool] = {}
+        self._answers: dict[tuple[str, FilterPlugin, Hashable], bool] = {}
         self.counts: Counter[str] = Counter()
 
-    def may_help(self, pod: Pod, plugins: Sequence[Plugin], change: Change) -> bool:
+    def may_help(self, pod: Pod, plugins: Sequence[FilterPlugin], change: Change) -> bool:
         """Whether a plugin that listens to the change says that it may help the pod. If it helps on one node only, no
         plugin may reject the pod on that node.
         """
@@ -49,7 +49,7 @@ class QueueingHints:
         asked = _Asked(self, pod, change)
         local = False
         for plugin in plugins:
-            if not plugin.wakes_on.isdisjoint(change.events) and asked.hint(plugin):
+            if not plugin.retry_events.isdisjoint(change.events) and asked.hint(plugin):
                 if not is_local(plugin, change.events):
                     return True
                 local = True
@@ -65,7 +65,7 @@ class QueueingHints:
         """The UIDs of the pods nominated to the node: once no pod terminates there, they may look elsewhere."""
         return self.state.nominated.get(node, {}).keys()
 
-    def answer(self, what: str, plugin: Plugin, pod: Pod, ask: Callable[[], bool]) -> bool:
+    def answer(self, what: str, plugin: FilterPlugin, pod: Pod, ask: Callable[[], bool]) -> bool:
         """The plugin's answer for all pods that are equal to it, cached per change; True if the plugin fails."""
         try:
             key = what, plugin, plugin.hint_key(pod)
@@ -90,7 +90,7 @@ class _Asked:
     def _query(self) -> Query:
         return Query(self._pod, self._hints.state.table)
 
-    def hint(self, plugin: Plugin) -> bool:
+    def hint(self, plugin: FilterPlugin) -> bool:
         change, state = self._change, self._hints.state
         return self._hints.answer(
             "hint", plugin, self._pod, lambda: self._counted(plugin.hint(self._query, state, change))
@@ -100,7 +100,7 @@ class _Asked:
         self._hints.counts["may help" if helps else "does not help"] += 1
         return helps
 
-    def admits(self, plugin: Plugin) -> bool:
+    def admits(self, plugin: FilterPlugin) -> bool:
         """Whether the plugin admits the pod to the current node of the change; False if the node does not exist."""
         state = self._hints.state
         node = state.table.node(self._change.node)
@@ -109,6 +109,6 @@ class _Asked:
         return self._hints.answer("admits", plugin, self._pod, lambda: plugin.admits(self._query, state, node))
 
 
-def is_local(plugin: Plugin, events: frozenset[Event]) -> bool:
+def is_local(plugin: FilterPlugin, events: frozenset[Event]) -> bool:
     """Whether these events can satisfy the plugin only on the node where they happened."""
-    return plugin.wakes_on & events <= plugin.local_events
+    return plugin.retry_events & events <= plugin.local_events

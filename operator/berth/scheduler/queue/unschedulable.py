@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import FilterPlugin, Query
 from berth.engine.queueing.demand import PREEMPTS_NOBODY, Demand
 from berth.engine.queueing.marks import MOST_MARKS, Kind, Mark, Shown, shown_by
 from berth.engine.state.columns import grown
@@ -234,15 +234,15 @@ class _MarkIndex:
         return found
 
 
-def profile_of(pod: Pod, wakes_on: frozenset[Event], plugins: Sequence[Plugin], state: State) -> Profile:
+def profile_of(pod: Pod, wakes_on: frozenset[Event], plugins: Sequence[FilterPlugin], state: State) -> Profile:
     """The profile of the pod; an empty one if a plugin fails."""
     none, query = frozenset[Event](), Query(pod, state.table)
     try:
         local = none.union(*(plugin.local_events for plugin in plugins))
-        elsewhere = none.union(*(plugin.wakes_on - plugin.local_events for plugin in plugins))
+        elsewhere = none.union(*(plugin.retry_events - plugin.local_events for plugin in plugins))
         admitting = (plugin.node_marks(query, state) for plugin in plugins)
         pins = next((marks for marks in admitting if marks and len(marks) <= MOST_MARKS), frozenset[Mark]())
-        given = [(plugin.wakes_on, plugin.hint_marks(query, state)) for plugin in plugins]
+        given = [(plugin.retry_events, plugin.hint_marks(query, state)) for plugin in plugins]
         open_to = none.union(*(on - (marks.events if len(marks.marks) <= MOST_MARKS else none) for on, marks in given))
         marked = (wakes_on & none.union(*(on for on, _ in given))) - open_to
         marks = frozenset[Mark]().union(*(one.marks for _, one in given if not marked.isdisjoint(one.events)))

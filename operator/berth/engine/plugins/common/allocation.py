@@ -25,7 +25,7 @@ class WeighedResource:
 DEFAULT_RESOURCES = (WeighedResource("cpu", 1), WeighedResource("memory", 1))
 
 
-class Counted(NamedTuple):
+class CountedResource(NamedTuple):
     """A resource that is scored for a pod: its index in the table, the pod's request, and its weight."""
 
     number: int
@@ -88,7 +88,7 @@ def pod_amount(query: Query, name: str, with_defaults: bool) -> int:
 
 def counted(
     query: Query, table: NodeTable, resources: Sequence[WeighedResource], with_defaults: bool
-) -> tuple[Counted, ...]:
+) -> tuple[CountedResource, ...]:
     """Returns the resources that are scored for the pod, without extended resources that it does not request.
 
     `with_defaults`: pods that request no cpu or memory count with 100m and 200Mi.
@@ -98,11 +98,11 @@ def counted(
         amount = pod_amount(query, resource.name, with_defaults)
         number = table.resource_index.get(resource.name)
         if number is not None and resource.name != "pods" and (amount or resource.name in _NATIVE):
-            found.append(Counted(number, amount, resource.weight))
+            found.append(CountedResource(number, amount, resource.weight))
     return tuple(found)
 
 
-def loads(table: NodeTable, rows: Rows, resources: Sequence[Counted], with_defaults: bool) -> Iterator[Load]:
+def loads(table: NodeTable, rows: Rows, resources: Sequence[CountedResource], with_defaults: bool) -> Iterator[Load]:
     """Yields the loads of the resources on these rows, which have known nodes."""
     exact = table.exact and all(resource.amount < EXACT for resource in resources)
     columns = table.floats if exact else table
@@ -112,7 +112,9 @@ def loads(table: NodeTable, rows: Rows, resources: Sequence[Counted], with_defau
         yield Load(have, taken, resource.amount, resource.weight, table.is_everywhere(resource.number))
 
 
-def loads_without(table: NodeTable, rows: Rows, resources: Sequence[Counted], with_defaults: bool) -> Iterator[Load]:
+def loads_without(
+    table: NodeTable, rows: Rows, resources: Sequence[CountedResource], with_defaults: bool
+) -> Iterator[Load]:
     """The same without the pod, also for rows without a known node."""
     for resource in resources:
         have = table.allocatable[resource.number, rows]
@@ -120,7 +122,7 @@ def loads_without(table: NodeTable, rows: Rows, resources: Sequence[Counted], wi
         yield Load(have, _taken(table, resource, with_defaults)[rows], 0, resource.weight, everywhere)
 
 
-def _taken(table: NodeTable | Floats, resource: Counted, with_defaults: bool) -> Column:
+def _taken(table: NodeTable | Floats, resource: CountedResource, with_defaults: bool) -> Column:
     columns: Column = table.nonzero if with_defaults and resource.number <= MEMORY else table.used
     taken: Column = columns[resource.number]
     return taken

@@ -12,7 +12,7 @@ late, after other changes. They are still correct, because they use one of these
 from collections.abc import Callable, Iterator
 
 from berth.engine.events import Change
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import FilterPlugin, Query
 from berth.engine.state.state import State
 from berth.engine.verdict import Code
 from berth.model import Claim, Node, Pod, StorageClass, Volume
@@ -26,7 +26,7 @@ def lets_now(change: Change, lets: Callable[[Node], bool]) -> bool:
     return lets(new) and not (isinstance(old, Node) and lets(old))
 
 
-def fits_there(plugin: Plugin, query: Query, state: State, change: Change) -> bool:
+def fits_there(plugin: FilterPlugin, query: Query, state: State, change: Change) -> bool:
     """Whether the plugin accepts the pod on the node of the change as it is now, or may do so after preemption.
 
     For verdicts that depend only on the node, its pods, and objects that are neither pods nor nodes.
@@ -39,7 +39,7 @@ def fits_there(plugin: Plugin, query: Query, state: State, change: Change) -> bo
         return False
     if screened.skip or plugin.fits_row(query, state, row):
         return True
-    pushed = weaker_on(query.pod, state, change.node) if plugin.reads_pods else []
+    pushed = weaker_on(query.pod, state, change.node) if plugin.dependencies.reads_pods else []
     return bool(pushed) and plugin.fits_without(query, state, row, pushed)
 
 

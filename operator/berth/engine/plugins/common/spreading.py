@@ -20,7 +20,7 @@ from berth.model import LabelSelector, Pod, SpreadConstraint
 HONOR: Final = "Honor"
 
 
-class Wish(NamedTuple):
+class CountedConstraint(NamedTuple):
     """A constraint that applies to the pod, and the pods that it counts."""
 
     constraint: SpreadConstraint
@@ -57,7 +57,7 @@ class Nodes:
         return ~refused_sets(self._table, self._pod)[self._table.taint_sets]
 
 
-class Ground(NamedTuple):
+class Scope(NamedTuple):
     """The nodes that a constraint includes, all of which have the label.
 
     `whole`: every node with the label is included. `present` bool[domains]: those with an included node; None: all.
@@ -69,18 +69,18 @@ class Ground(NamedTuple):
     present: BoolColumn | None
 
 
-def ground_of(constraint: SpreadConstraint, nodes: Nodes, table: NodeTable) -> Ground:
+def scope_of(constraint: SpreadConstraint, nodes: Nodes, table: NodeTable) -> Scope:
     domains, included = table.domains(constraint.topology_key), nodes.included(constraint)
     whole = bool(np.count_nonzero(included) == domains.nodes)
     present = domains.present if whole else domains.present_in(domains.ids[included])
-    return Ground(domains, included, whole, None if present.all() else present)
+    return Scope(domains, included, whole, None if present.all() else present)
 
 
-def with_labels(table: NodeTable, wishes: tuple[Wish, ...]) -> BoolColumn:
+def with_labels(table: NodeTable, constraints: tuple[CountedConstraint, ...]) -> BoolColumn:
     """bool[all rows]: the nodes that have the labels of all these constraints."""
     known = np.zeros(table.capacity, dtype=np.bool_)
     known[table.rows] = True
-    for constraint, _, _ in wishes:
+    for constraint, _, _ in constraints:
         domains = table.domains(constraint.topology_key)
         if domains.nodes < len(table):
             known &= domains.labelled
@@ -92,12 +92,12 @@ def count_pods(pod: Pod, selector: LabelSelector | None, table: NodeTable) -> Ro
     return table.counts.of((PodMatch(counted, frozenset((pod.namespace,))),), terminating=False)
 
 
-def pods_per_domain(counts: RowCounts, ground: Ground) -> Int64Column:
+def pods_per_domain(counts: RowCounts, scope: Scope) -> Int64Column:
     """Returns int64[domains]: the number of pods on the included nodes."""
-    domains = ground.domains
-    if ground.whole:
+    domains = scope.domains
+    if scope.whole:
         return counts.per_domain(domains.ids, domains.size)
-    return _sums(counts, domains.ids, domains.size, ground.included)
+    return _sums(counts, domains.ids, domains.size, scope.included)
 
 
 def _sums(counts: RowCounts, ids: Int64Column, size: int, included: BoolColumn) -> Int64Column:
@@ -110,7 +110,7 @@ def _sums(counts: RowCounts, ids: Int64Column, size: int, included: BoolColumn) 
 
 def with_tried(
     pods: Int64Column,
-    ground: Ground,
+    scope: Scope,
     selector: LabelSelector | None,
     pod: Pod,
     table: NodeTable,
@@ -124,28 +124,28 @@ def with_tried(
         return pods
     for other, row, sign in table.tried:
         uncounted = other.deleting or not selector.requirements
-        if uncounted and ground.included[row] and other.namespace == pod.namespace and selector.matches(other.labels):
+        if uncounted and scope.included[row] and other.namespace == pod.namespace and selector.matches(other.labels):
             pods = pods.copy()
-            pods[ground.domains.ids[row]] += sign
+            pods[scope.domains.ids[row]] += sign
     return pods
 
 
-def fewest_pods(pods: Int64Column, ground: Ground, min_domains: int) -> int:
+def fewest_pods(pods: Int64Column, scope: Scope, min_domains: int) -> int:
     """Returns the lowest number of pods in a domain with an included node; 0 if there are fewer than `min_domains`."""
-    found = pods if ground.present is None else pods[ground.present]
+    found = pods if scope.present is None else pods[scope.present]
     return found.item(found.argmin()) if len(found) >= min_domains else 0
 
 
 def fewest_pods_with(
-    pods: Int64Column, ground: Ground, min_domains: int, there: Int64Column, more: Int64Column
+    pods: Int64Column, scope: Scope, min_domains: int, there: Int64Column, more: Int64Column
 ) -> Int64Column:
     """Returns int64[k]: the same for k cases, in each of which one included domain, with `there` pods, gets `more`.
 
     The lowest number is then that of this domain, or the lowest of the others: that is the lowest of all or, if this
     domain has it, the second lowest.
     """
-    fewest = np.full(len(there), fewest_pods(pods, ground, min_domains), dtype=np.int64)
-    found = pods if ground.present is None else pods[ground.present]
+    fewest = np.full(len(there), fewest_pods(pods, scope, min_domains), dtype=np.int64)
+    found = pods if scope.present is None else pods[scope.present]
     if len(found) < min_domains or not more.any():
         return fewest
     second = np.partition(found, 1)[1] if len(found) > 1 else np.iinfo(np.int64).max
@@ -154,19 +154,19 @@ def fewest_pods_with(
 
 
 def over_feasible(
-    table: NodeTable, domains: Domains, wish: Wish, nodes: Nodes, ids: Int64Column, feasible: BoolColumn
+    table: NodeTable, domains: Domains, counted: CountedConstraint, nodes: Nodes, ids: Int64Column, feasible: BoolColumn
 ) -> tuple[Int64Column, int]:
     """Returns the number of pods per domain, and the number of domains of the feasible rows (domain ids `ids`).
 
     If nodes without the label count, they are one domain, the same as that of an empty value.
     """
-    included = nodes.included(wish.constraint)
+    included = nodes.included(counted.constraint)
     unlabelled = nodes.base & ~domains.labelled if domains.nodes < len(table) else None
     if unlabelled is not None and unlabelled.any():
         nameless = domains.vocabulary.ids.get("", domains.size)
-        sums = _sums(wish.counts, np.where(unlabelled, nameless, domains.ids), domains.size + 1, included)
+        sums = _sums(counted.counts, np.where(unlabelled, nameless, domains.ids), domains.size + 1, included)
         return sums, len(np.unique(np.where(ids < 0, nameless, ids)[feasible]))
-    pods = pods_per_domain(wish.counts, ground_of(wish.constraint, nodes, table))
+    pods = pods_per_domain(counted.counts, scope_of(counted.constraint, nodes, table))
     if len(ids) == len(table) and feasible.all():
         return pods, domains.count
     return pods, int(np.count_nonzero(domains.present_in(ids[feasible])))

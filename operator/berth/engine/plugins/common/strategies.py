@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from berth.engine.plugin import MAX_SCORE, BadArgument
 from berth.engine.plugins.common.allocation import (
     DEFAULT_RESOURCES,
-    Counted,
+    CountedResource,
     Load,
     WeighedResource,
     cut_quotient,
@@ -44,7 +44,7 @@ class Strategy(Protocol):
 
     def columns(self, resources: Iterable[Load], nodes: int) -> Int64Column: ...
 
-    def single(self, table: NodeTable, row: int, resources: Sequence[Counted]) -> int: ...
+    def single(self, table: NodeTable, row: int, resources: Sequence[CountedResource]) -> int: ...
 
 
 def parse_strategy(value: Any) -> tuple[tuple[WeighedResource, ...], Strategy]:
@@ -87,7 +87,7 @@ class _Mean:
             return np.zeros(nodes, dtype=np.int64)
         return cut_quotient(total, weights.divisor).astype(np.int64, copy=False)
 
-    def single(self, table: NodeTable, row: int, resources: Sequence[Counted]) -> int:
+    def single(self, table: NodeTable, row: int, resources: Sequence[CountedResource]) -> int:
         total, weights, cells = 0, 0, table.cells
         allocatable, used, nonzero = cells.allocatable, cells.used, cells.nonzero
         for number, amount, weight in resources:
@@ -117,7 +117,7 @@ class _AlongLine:
             weights.add(load.weight, counts)
         return np.asarray(np.floor(total / weights.divisor + 0.5), dtype=np.int64)
 
-    def single(self, table: NodeTable, row: int, resources: Sequence[Counted]) -> int:
+    def single(self, table: NodeTable, row: int, resources: Sequence[CountedResource]) -> int:
         total, weights, cells = 0, 0, table.cells
         for number, amount, weight in resources:
             have = cells.allocatable[number, row]

@@ -49,7 +49,7 @@ def match_claims(claims: Sequence[Claim], state: State) -> Match:
     chosen: list[Int64Column] = []
     for claim in by_size:
         column = np.full(state.table.capacity, NONE, dtype=np.int64)
-        free = state.volumes.shelf.free(claim.storage_class or "")
+        free = state.volumes.reservations.free(claim.storage_class or "")
         if free is not None:
             slots = free.dealt(state.table, free.fitting(claim), len(chosen) + 1)
             for offer in volumes.of_class(claim.storage_class or "", free, slots)[
@@ -92,7 +92,7 @@ def _prefer_kept(
     claim: Claim, column: Int64Column, volumes: _Numbers, chosen: Sequence[Int64Column], state: State
 ) -> Int64Column:
     """If a volume is reserved for the claim, it is the only one that the claim gets, on nodes that can use it."""
-    for volume in state.volumes.shelf.kept(claim):
+    for volume in state.volumes.reservations.kept(claim):
         if volume.storage_class == (claim.storage_class or "") and suits(claim, volume):
             number = np.full_like(column, volumes.of_kept(volume))
             kept = np.where(reach(state.table, volume.node_affinity), number, NONE)

@@ -82,23 +82,23 @@ def test_totals_that_are_kept_differ_from_a_full_ranking_by_what_all_nodes_get_a
 
 
 def compare(deciding: Pipeline, pod, state) -> None:
-    query, panel = Query(pod, state.table), deciding._panels[pod.signature]
+    query, answers = Query(pod, state.table), deciding._answers[pod.signature]
     survey = deciding.survey(query, state)
     rows = row_numbers(survey.rows)
     ranking = deciding.rank(query, state, rows[survey.fits])
-    assert panel.fits.tolist() == survey.fits.tolist()
-    assert len(set((totals_of(panel)[survey.fits] - ranking.totals).tolist())) == 1
-    assert panel.best.tolist() == deciding.best(ranking, state.table).tolist()
-    assert totals_of(panel)[~survey.fits].max(initial=-1) < 0
+    assert answers.fits.tolist() == survey.fits.tolist()
+    assert len(set((totals_of(answers)[survey.fits] - ranking.totals).tolist())) == 1
+    assert answers.best.tolist() == deciding.best(ranking, state.table).tolist()
+    assert totals_of(answers)[~survey.fits].max(initial=-1) < 0
 
 
-def totals_of(panel: CachedAnswers) -> Int64Column:
+def totals_of(answers: CachedAnswers) -> Int64Column:
     """Of every node, by position."""
-    standings = panel._standings
-    totals = standings._levels
-    if panel._grouped is not None:
-        kept = panel._grouped
-        totals = totals + kept.weight * np.array([kept.by_group.get(group, 0) for group in standings._of.tolist()])
+    ranking = answers._ranking
+    totals = ranking._levels
+    if answers._grouped is not None:
+        kept = answers._grouped
+        totals = totals + kept.weight * np.array([kept.by_group.get(group, 0) for group in ranking._of.tolist()])
     return totals
 
 

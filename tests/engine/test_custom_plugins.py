@@ -1,6 +1,7 @@
 """Plugins of other packages: found by their entry points, imported when named, and guarded against their own faults."""
 
 import logging
+import re
 from asyncio import CancelledError
 from random import Random
 
@@ -13,7 +14,16 @@ from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import ANY, Event
 from berth.engine.per_node import PerNode
 from berth.engine.pipeline import Pipeline, Placement, TieBreak
-from berth.engine.plugin import BadArgument, Plugin, PluginFailed, Query, refuse_unknown
+from berth.engine.plugin import (
+    BadArgument,
+    Dependencies,
+    FilterPlugin,
+    PluginFailed,
+    PodsRead,
+    Query,
+    ScorePlugin,
+    refuse_unknown,
+)
 from berth.engine.plugins.taint_toleration import TaintToleration
 from berth.engine.preemption.preemption import Preemption
 from berth.engine.preemption.victims import Nomination
@@ -28,19 +38,16 @@ from policy.harness import Clock, condition, in_force
 from support.builders import make_node, make_pod
 
 PICKY = """
-    from berth.engine.plugin import Plugin, refuse_unknown
+    from berth.engine.plugin import Dependencies, FilterPlugin, refuse_unknown
     from berth.engine.verdict import Code, refuse_where
 
-    class Picky(Plugin):
-        filters = True
+    class Picky(FilterPlugin):
+        dependencies = Dependencies(static_key=lambda pod: ())
 
         def __init__(self, args):
             refuse_unknown(args, "disk")
             self._disk = args["disk"].lower()
             args["disk"] = None
-
-        def static_key(self, pod):
-            return ()
 
         def filter(self, query, state, rows):
             ids, values = state.table.label("disk")
@@ -127,10 +134,10 @@ def test_nothing_is_imported_before_a_policy_names_it(site, monkeypatch):
         ("import sys; sys.exit(3)", "SystemExit: 3"),
         ("raise GeneratorExit", "GeneratorExit"),
         ("other = 1", "AttributeError"),
-        ("Broken = 3", "3 is not a subclass of berth.engine.plugin.Plugin"),
-        ("class Broken: pass", "is not a subclass of berth.engine.plugin.Plugin"),
+        ("Broken = 3", "3 is not a subclass of FilterPlugin or ScorePlugin"),
+        ("class Broken: pass", "is not a subclass of FilterPlugin or ScorePlugin"),
         (UNDERIVABLE, "cannot be derived from: TypeError: no heirs"),
-        ("from berth.engine.plugin import Plugin as Broken", "has to derive from Plugin or PerNode"),
+        ("from berth.engine.plugin import Plugin as Broken", "has to derive from FilterPlugin, ScorePlugin or PerNode"),
     ],
 )
 def test_a_package_that_is_no_good_is_refused_in_words_with_its_name_and_version(site, code, words):
@@ -224,10 +231,7 @@ def test_a_plugin_cannot_change_the_arguments_of_the_policy(site):
 # --- classes ---------------------------------------------------------------------------------------------------------
 
 
-class Fine(Plugin):
-    filters = True
-    scores = True
-
+class Fine(FilterPlugin, ScorePlugin):
     def filter(self, query, state, rows):
         return refuse_where(np.zeros(row_count(rows), dtype=np.bool_), Code.UNSCHEDULABLE, "never")
 
@@ -242,12 +246,11 @@ async def judged_later(self, query, state, rows):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"filters": False, "scores": False}, "has neither filters = True nor scores = True"),
-        ({"filter": Plugin.filter}, "has filters = True and no method filter()"),
-        ({"score": Plugin.score}, "has scores = True and no method score()"),
+        ({"filters": False, "scores": False}, "has neither filter() nor score()"),
+        ({"filter": FilterPlugin.filter}, "is a FilterPlugin and has no method filter()"),
+        ({"score": ScorePlugin.score}, "is a ScorePlugin and has no method score()"),
         ({"bounds": lambda self, scores: 0}, "has one of bounds() and scale() without the other"),
-        ({"axes": lambda self, query, state: None}, "has one of axes() and score_groups() without the other"),
-        ({"wakes_on": {"NodeAdd"}}, "wakes_on is not a set of berth.engine.events.Event"),
+        ({"retry_events": {"NodeAdd"}}, "retry_events is not a set of berth.engine.events.Event"),
         ({"filter": judged_later}, "filter() is a coroutine"),
     ],
 )
@@ -267,18 +270,35 @@ def test_a_per_node_class_needs_something_to_say_and_a_known_word_for_what_it_re
 
 
 def test_what_a_class_does_not_say_is_taken_for_the_worst():
-    kind = guarded(Fine, "Fine")
-    assert (kind.wakes_on, kind.reads_pods, kind.node_local) == (ANY, True, False)
-    said = {"wakes_on": {Event.NODE_ADDED}, "reads_pods": False, "node_local": True}
-    kind = guarded(type("Said", (Fine,), said), "Said")
-    assert (kind.wakes_on, kind.reads_pods, kind.node_local) == (frozenset({Event.NODE_ADDED}), False, True)
+    plugin = make(Fine)
+    assert plugin.retry_events == ANY
+    assert plugin.dependencies == Dependencies()
+    declared = Dependencies(pods=PodsRead.NONE, node_local=True)
+    plugin = make(type("Said", (Fine,), {"retry_events": {Event.NODE_ADDED}, "dependencies": declared}))
+    assert plugin.retry_events == frozenset({Event.NODE_ADDED})
+    assert plugin.dependencies == declared
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"dependencies": {"node_local": True}}, "not berth.engine.plugin.Dependencies"),
+        ({"dependencies": Dependencies(score_axes=lambda query, state: None)}, "score_axes and score_groups()"),
+        ({"score_groups": lambda self, query, state, groups: None}, "score_axes and score_groups()"),
+        ({"dependencies": Dependencies(pods=PodsRead.USAGE)}, "no method filter_with_free()"),
+    ],
+)
+def test_dependencies_that_cannot_be_are_refused_when_the_plugin_is_made(body, words):
+    with pytest.raises(TypeError, match=re.escape(words)):
+        make(type("Odd", (Fine,), body))
 
 
 def test_the_guard_is_around_the_methods_that_a_class_has_and_no_others():
     kind = guarded(Fine, "Fine")
     assert kind.filter is not Fine.filter
-    for method in ("bounds", "scale", "normalize", "watched", "basis", "static_key", "pre_filter"):
-        assert getattr(kind, method) is getattr(Plugin, method)
+    assert kind.pre_filter is FilterPlugin.pre_filter
+    for method in ("bounds", "scale", "normalize"):
+        assert getattr(kind, method) is getattr(ScorePlugin, method)
     assert all(type(make_plugin(n, {}, "filter")) is OWN_PLUGINS[n] for n in ("NodeName", "TaintToleration"))
 
 
@@ -314,9 +334,7 @@ def gives(answer):
     return lambda *given: answer
 
 
-@pytest.mark.parametrize(
-    "method", ["concerns", "static_key", "pre_filter", "filter", "pre_score", "score", "normalize"]
-)
+@pytest.mark.parametrize("method", ["concerns", "pre_filter", "filter", "pre_score", "score", "normalize"])
 @pytest.mark.parametrize(
     ("fault", "words"),
     [(raising, "KeyError: 'boom'"), (leaving, "SystemExit: 1"), (cancelling, "CancelledError: never mind")],
@@ -324,6 +342,16 @@ def gives(answer):
 def test_what_a_plugin_raises_comes_out_as_its_failure(method, fault, words):
     with pytest.raises(PluginFailed, match=rf"plugin Odd failed: {method}\(\) raised {words}"):
         deciding(**{method: fault})
+
+
+@pytest.mark.parametrize("field", ["static_key", "filter_version", "score_version"])
+def test_what_a_function_of_its_dependencies_raises_comes_out_as_its_failure(field):
+    with pytest.raises(PluginFailed, match=rf"plugin Odd failed: dependencies.{field}\(\) raised KeyError: 'boom'"):
+        deciding(dependencies=Dependencies(**{field: raising}))
+
+
+def declaring(**fields):
+    return {"dependencies": Dependencies(**fields)}
 
 
 @pytest.mark.parametrize(
@@ -338,8 +366,8 @@ def test_what_a_plugin_raises_comes_out_as_its_failure(method, fault, words):
         ({"pre_filter": gives(PreFilter(code=Code.UNRESOLVABLE))}, "pre_filter() gave a tuple, not a tuple of reasons"),
         ({"pre_filter": gives(PreFilter(nodes=["a"]))}, "pre_filter() gave a list for nodes"),
         ({"concerns": gives(None)}, "concerns() gave None, not True or False"),
-        ({"static_key": gives([])}, "static_key() gave a list, which has no hash"),
-        ({"basis": gives({})}, "basis() gave a dict, which has no hash"),
+        (declaring(static_key=gives([])), "dependencies.static_key() gave a list, which has no hash"),
+        (declaring(version=gives({})), "dependencies.filter_version() gave a dict, which has no hash"),
         ({"score": gives([1, 2, 3])}, "score() gave a list, not int64[3]"),
         ({"score": gives(np.zeros(3))}, "score() gave float64[3], not int64[3]"),
         ({"score": gives(np.zeros((3, 1), dtype=np.int64))}, "score() gave int64[3, 1], not int64[3]"),
@@ -372,10 +400,6 @@ def test_words_that_are_none_are_the_plugins_failure_too(fault):
 @pytest.mark.parametrize(
     ("method", "answer"),
     [
-        ("reach", [-1]),
-        ("reach", [99]),
-        ("reach", ["a"]),
-        ("watched", np.ones(3, dtype=np.bool_)),
         ("fits_row", None),
         ("score_row", 1.5),
         ("score_row", 101),
@@ -386,20 +410,39 @@ def test_the_rarer_methods_are_guarded_as_well(method, answer):
     state = cluster(STATE)
     query = Query(a_pod(), state.table)
     plugin = make(type("Odd", (Fine,), {method: gives(answer)}))
-    given = {"reach": (query, state, 0, 1, [0]), "watched": (query, state), "take_failures": ()}
     with pytest.raises(PluginFailed, match=rf"{method}\(\) gave"):
-        getattr(plugin, method)(*given.get(method, (query, state, 0)))
+        getattr(plugin, method)(*(() if method == "take_failures" else (query, state, 0)))
+
+
+@pytest.mark.parametrize(
+    ("field", "answer"),
+    [
+        ("affected_rows", [-1]),
+        ("affected_rows", [99]),
+        ("affected_rows", ["a"]),
+        ("rows_with_pods", np.ones(3, dtype=np.bool_)),
+    ],
+)
+def test_the_rarer_functions_of_dependencies_are_guarded_as_well(field, answer):
+    state = cluster(STATE)
+    plugin = make(type("Odd", (Fine,), declaring(**{field: gives(answer)})))
+    more = (0, 1, [0]) if field == "affected_rows" else ()
+    with pytest.raises(PluginFailed, match=rf"dependencies.{field}\(\) gave"):
+        getattr(plugin.dependencies, field)(Query(a_pod(), state.table), state, *more)
 
 
 ZONES = [make_node(name, labels={"zone": zone}) for name, zone in (("a", "x"), ("b", "y"), ("c", "y"))]
 
 
+def zone_axes(query, state):
+    query.plan.setdefault("ByZone", [Axis(state.table.domains("zone"))])
+    return query.plan["ByZone"]
+
+
 class ByZone(Fine):
     """Likes the zone with the fewest nodes."""
 
-    def axes(self, query, state):
-        query.plan.setdefault("ByZone", [Axis(state.table.domains("zone"))])
-        return query.plan["ByZone"]
+    dependencies = Dependencies(score_axes=zone_axes)
 
     def score_groups(self, query, state, groups):
         return 100 - groups.feasible
@@ -417,8 +460,8 @@ def test_a_plugin_may_score_by_groups():
 @pytest.mark.parametrize(
     ("nodes", "methods", "words"),
     [
-        (STATE, {}, "axes() gave the domains of a label that not every node has"),
-        (ZONES, {"axes": gives([1])}, "axes() gave a list, not axes"),
+        (STATE, {}, "dependencies.score_axes() gave the domains of a label that not every node has"),
+        (ZONES, declaring(score_axes=gives([1])), "dependencies.score_axes() gave a list, not axes"),
         (ZONES, {"score_groups": gives(np.zeros(3))}, "score_groups() gave float64[3], not int64[2]"),
         (ZONES, {"score_groups": gives(np.array([101, 0]))}, "score_groups() gave scores from 0 to 101"),
         (ZONES, {"normalized_groups": gives([1])}, "normalized_groups() gave a list, not 2 scores"),
@@ -450,7 +493,7 @@ def test_a_plugin_is_asked_about_rows_with_a_node_only():
 
     state = cluster([make_node("gone"), *STATE])
     state.table.remove_node("gone")
-    plugin = make(type("Odd", (Fine,), {"score": score, "static_key": gives(())}))
+    plugin = make(type("Odd", (Fine,), {"score": score, **declaring(static_key=gives(()))}))
     pipeline = Pipeline([], [(plugin, 1)], TieBreak.FIRST)
     assert pipeline.decide(a_pod(), state, Random(0)) == Placement("a", 3, 3)
 
@@ -459,8 +502,7 @@ def test_columns_that_a_plugin_keeps_for_itself_are_not_written_by_the_engine():
     kept = np.array([1, 2, 3])
 
     class Keeps(Fine):
-        def basis(self, query, state):
-            return ()
+        dependencies = Dependencies(node_local=True, version=gives(()))
 
         def score(self, query, state, rows):
             return kept
@@ -474,7 +516,7 @@ def test_columns_that_a_plugin_keeps_for_itself_are_not_written_by_the_engine():
         def scale(self, scores, bounds):
             return scores
 
-    state, plugin = cluster(STATE), make(type("Local", (Keeps,), {"node_local": True}))
+    state, plugin = cluster(STATE), make(Keeps)
     pipeline = Pipeline([], [(plugin, 1)], TieBreak.FIRST)
     for number in range(3):
         pod = a_pod(f"p{number}", uid=f"u{number}")
@@ -490,18 +532,20 @@ def test_scores_outside_their_bounds_are_cut():
 # --- what is kept ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["basis", "filter", "pre_filter", "fits_row", "score", "score_row", "scale"])
-@pytest.mark.parametrize("basis", [None, ()])
-def test_a_plugin_that_fails_once_leaves_no_answer_behind_that_is_half_right(method, basis):
+@pytest.mark.parametrize("method", ["version", "filter", "pre_filter", "fits_row", "score", "score_row", "scale"])
+@pytest.mark.parametrize("version", [None, ()])
+def test_a_plugin_that_fails_once_leaves_no_answer_behind_that_is_half_right(method, version):
     """It fails in the middle of bringing the answers up to date, then works again: as if it had never failed."""
 
     def kind():
         class Flaky(Fine):
-            node_local = True
             failing = False
 
-            def basis(self, query, state):
-                return basis
+            def __init__(self, args):
+                self.dependencies = Dependencies(node_local=True, version=self.version)
+
+            def version(self, query, state):
+                return version
 
             def filter(self, query, state, rows):
                 return refuse_where(state.table.used[0, rows] >= 2000, Code.UNSCHEDULABLE, "full")
@@ -515,7 +559,7 @@ def test_a_plugin_that_fails_once_leaves_no_answer_behind_that_is_half_right(met
             def scale(self, scores, bounds):
                 return scores * 10
 
-        for name in ("basis", "filter", "pre_filter", "fits_row", "score", "score_row", "scale"):
+        for name in ("version", "filter", "pre_filter", "fits_row", "score", "score_row", "scale"):
             own = getattr(Flaky, name)
 
             def ask(self, *given, own=own, name=name):
@@ -547,18 +591,17 @@ def test_a_plugin_that_fails_once_leaves_no_answer_behind_that_is_half_right(met
         if isinstance(said, Placement):
             state.table.add_pod(pod, said.node)
     rows_alone = method in ("fits_row", "score_row")
-    assert failures or (rows_alone if basis is None else method == "pre_filter")  # these are not asked then
+    assert failures or (rows_alone if version is None else method == "pre_filter")  # these are not asked then
 
 
 def test_a_plugin_that_fails_after_another_was_asked_again_does_not_hide_what_that_one_said():
     """The first filter refuses b once a has pods, which reaches beyond the node that changed; the second fails."""
 
     class Neighbours(Fine):
-        def basis(self, query, state):
-            return state.table.mark
-
-        def reach(self, query, state, before, now, rows):
-            return range(state.table.span)
+        dependencies = Dependencies(
+            version=lambda query, state: state.table.mark,
+            affected_rows=lambda query, state, before, now, rows: range(state.table.span),
+        )
 
         def filter(self, query, state, rows):
             away = np.zeros(state.table.capacity, dtype=np.bool_)
@@ -568,7 +611,10 @@ def test_a_plugin_that_fails_after_another_was_asked_again_does_not_hide_what_th
     class Second(Fine):
         failing = False
 
-        def basis(self, query, state):
+        def __init__(self, args):
+            self.dependencies = Dependencies(version=self.version)
+
+        def version(self, query, state):
             if Second.failing:
                 raise OSError("now and then")
             return ()
@@ -584,7 +630,7 @@ def test_a_plugin_that_fails_after_another_was_asked_again_does_not_hide_what_th
     assert pipeline.decide(a_pod("two"), state, Random(0)) == Placement("c", 4, 2)
 
 
-def test_answers_without_a_basis_are_asked_for_anew_and_about_the_pod_itself():
+def test_answers_without_a_version_are_asked_for_anew_and_about_the_pod_itself():
     """Pods that are alike to Kubernetes' plugins may differ to another: by name, or by priority."""
 
     def refuse(self, query, state, rows):
@@ -615,7 +661,7 @@ def test_preemption_asks_a_plugin_that_says_nothing_of_pods_about_every_node_wit
     assert found.node == "b"
 
 
-def test_a_diagnosis_of_an_outside_plugin_that_names_no_events_wakes_on_any():
+def test_a_diagnosis_of_an_outside_plugin_that_names_no_events_is_retried_on_any():
     refusing = {"filter": lambda self, query, state, rows: codes([1] * row_count(rows))}
     said = deciding(**refusing)
     assert isinstance(said, Diagnosis)

@@ -48,7 +48,7 @@ def test_pods_come_and_go_and_only_those_count_that_the_pod_has_to_yield_to():
     for i, guest in enumerate(guests):
         state.nominate(guest, NODES[i % 4])
     newcomer = parse_pod(make_pod("newcomer", priority=2))
-    found = state.guests.promised(newcomer)
+    found = state.nominated_pods.usage_beside(newcomer)
     expected = [sum(1 for i in range(200) if i % 3 == 2 and i % 4 == place) for place in range(4)]
     cpu = found.amounts[state.table.known_resource("cpu")]
     assert dict(
@@ -56,21 +56,21 @@ def test_pods_come_and_go_and_only_those_count_that_the_pod_has_to_yield_to():
     ) == dict(zip(NODES, expected, strict=True))
     for guest in guests:
         state.withdraw(guest.uid)
-    assert state.guests.promised(newcomer) is None
+    assert state.nominated_pods.usage_beside(newcomer) is None
 
 
 def test_a_node_that_is_made_again_finds_its_guests():
     state = world([], [])
     pod, newcomer = parse_pod(make_pod("guest", cpu="3")), parse_pod(make_pod("newcomer", cpu="2"))
     state.nominate(pod, "late")
-    assert state.guests.promised(newcomer) is None
+    assert state.nominated_pods.usage_beside(newcomer) is None
     state.table.set_node(parse_node(make_node("late", cpu="4")))
-    assert [state.table.name(row) for row in state.guests.promised(newcomer).rows.tolist()] == ["late"]
+    assert [state.table.name(row) for row in state.nominated_pods.usage_beside(newcomer).rows.tolist()] == ["late"]
     state.table.remove_node("late")
-    assert state.guests.promised(newcomer) is None
+    assert state.nominated_pods.usage_beside(newcomer) is None
     state.table.set_node(parse_node(make_node("another", cpu="4")))
     state.table.set_node(parse_node(make_node("late", cpu="4")))
-    assert [state.table.name(row) for row in state.guests.promised(newcomer).rows.tolist()] == ["late"]
+    assert [state.table.name(row) for row in state.nominated_pods.usage_beside(newcomer).rows.tolist()] == ["late"]
     survey = pipeline().survey(Query(newcomer, state.table), state)
     fits = dict(
         zip(

@@ -103,8 +103,7 @@ def _now(self, pod, node_name):
     [
         (
             _class("Idle"),
-            "Idle has neither filters = True nor scores = True "
-            "nor a method of berth.engine.binding_points.BindingPlugin",
+            r"Idle has neither filter\(\) nor score\(\) nor a method of berth.engine.binding_points.BindingPlugin",
         ),
         (_class("Late", permit=_later), r"Late.permit\(\) is a coroutine: only pre_bind\(\) and bind\(\) may wait"),
         (_class("Late", unreserve=_later), r"Late.unreserve\(\) is a coroutine"),

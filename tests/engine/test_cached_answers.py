@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from berth.engine.pipeline import Pipeline, Placement, TieBreak
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import Dependencies, FilterPlugin, Query
 from berth.engine.registry import PLUGINS, make_plugin
 from berth.engine.verdict import Code, Verdicts, row_numbers
 from berth.model import parse
@@ -82,12 +82,13 @@ def test_the_node_that_is_chosen_has_the_highest_total_of_a_full_ranking(world):
         state.table.add_pod(pod, said.node)
 
 
-def test_every_built_in_plugin_says_what_its_answers_hang_on_for_a_plain_pod():
+def test_every_built_in_plugin_says_what_its_answers_depend_on_for_a_plain_pod():
     state = state_of([make_node("a"), make_node("b")])
     query = Query(parse("Pod", make_pod("web", cpu="1")), state.table)
     made = [make_plugin(e.name, {}, "filter" if PLUGINS[e.name].filters else "score") for e in DEFAULT_PREDICATES]
     for plugin in made:
-        known = plugin.static_key(query.pod) is not None or plugin.basis(query, state) is not None
+        declared = plugin.dependencies
+        known = declared.static_key is not None or declared.filter_version(query, state) is not None
         assert known or not plugin.concerns(query.pod), plugin.name
 
 
@@ -161,9 +162,8 @@ def test_a_pod_goes_to_the_node_that_was_made_free_for_it_whatever_others_are_wo
 FAILURE = 'running "Failing" filter plugin: no such disk'
 
 
-class Failing(Plugin):
+class Failing(FilterPlugin):
     name = "Failing"
-    filters = True
 
     def __init__(self, on: str) -> None:
         self._on = on
@@ -187,7 +187,7 @@ def test_a_filter_that_failed_on_a_node_refused_before_it_ends_the_attempt_once_
     state = state_of([make_node("a"), make_node("b"), make_node("c", cpu="1")])
     state.table.add_pod(parse("Pod", make_pod("old", uid="old", cpu="1")), "c")
     failing = Failing("c")
-    failing.basis = lambda query, state: ()
+    failing.dependencies = Dependencies(node_local=True, version=lambda query, state: ())
     deciding = Pipeline([make_plugin("NodeResourcesFit", {}, "filter"), failing], [])
     assert isinstance(deciding.decide(parse("Pod", make_pod("one", cpu="1")), state, Random(0)), Placement)
     state.table.remove_pod("old")
