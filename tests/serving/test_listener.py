@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Iterator
 from typing import NoReturn
 
 import pytest
 
 from berth.serving import listener
+from berth.serving.certificates import SelfMadeCertificates
 from berth.serving.loop_watchdog import LoopWatchdog
 from serving.harness import LIMIT_SECONDS, RunningServer, serving, trusting, until
 
@@ -87,6 +89,19 @@ async def test_connections_held_open_keep_no_other_client_out(monkeypatch: pytes
         assert await rest(idlers[0][0]) == b""  # the one who has waited longest
         idlers[1][1].write(REQUEST)
         assert (await idlers[1][0].readline()).startswith(b"HTTP/1.1 200")
+        for _, writer in idlers:
+            writer.close()
+
+
+async def test_connections_without_a_handshake_keep_no_other_client_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 5)
+    async with serving() as running:
+        idlers = [await asyncio.open_connection("127.0.0.1", running.server.https_port) for _ in range(7)]
+        await until(lambda: running.counts.get("displaced") == 2)
+        assert [await rest(reader) for reader, _ in idlers[:2]] == [b"", b""]
+        assert await running.get("/livez") == (200, "ok")
+        assert await rest(idlers[2][0]) == b""
+        assert running.server.statistics()["open"] <= 5
         for _, writer in idlers:
             writer.close()
 
@@ -181,20 +196,22 @@ async def test_a_dump_that_breaks_off_is_seen_to_be_cut() -> None:
         assert not answer.endswith(b"0\r\n\r\n")
 
 
-async def test_a_certificate_that_cannot_be_made_costs_one_connection(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_certificate_that_cannot_be_made_costs_one_connection(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problems = [KeyError("surprise")]
+    good = SelfMadeCertificates.context
+
+    def fail_once(certificates: SelfMadeCertificates) -> ssl.SSLContext:
+        if problems:
+            raise problems.pop()
+        return good(certificates)
+
+    monkeypatch.setattr(SelfMadeCertificates, "context", fail_once)
     async with serving() as running:
-        certificates = running.server._certificates
-        assert certificates is not None
-        good = certificates.context
-
-        def broken() -> NoReturn:
-            raise KeyError("surprise")
-
-        running.server._listeners[0]._tls = broken
         reader, writer = await asyncio.open_connection("127.0.0.1", running.server.https_port)
         assert await rest(reader) == b""
         writer.close()
-        running.server._listeners[0]._tls = good
         assert (await running.get("/livez"))[0] == 200
     assert "A connection could not be begun: KeyError('surprise')" in caplog.text
 

@@ -2,23 +2,21 @@
 
     accepted --(TLS, 5 s)--> waiting for a request (10 s, headers included) --> being answered (60 s) --> waiting ...
 
-Every state has its time limit; a connection that exceeds it is closed. At the limit of connections, the oldest one
-without a request makes room, so that connections that are only held open keep no client out. Only if all are being
-answered is a new one refused. aiohttp parses the requests and enforces the sizes below. Bytes that it cannot parse are
-answered 400 and counted, but not logged.
+aiohttp parses the requests, limits their size, and closes connections that wait too long for one. At the limit of
+connections, the oldest one without a request makes room, so that connections that are only held open keep no client
+out. Only if all are being answered is a new one refused.
 
-aiohttp's own runner is not enough here: it has no limit on connections, no time limit for the handshake or for the
-headers of a first request, and it does not see a connection before its handshake is done.
+Sockets are accepted here and not by aiohttp's runner, which has no limit on connections and none on the time of a
+handshake, and does not see a connection before its handshake is done.
 """
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any
 
 from aiohttp import web
 
@@ -30,10 +28,7 @@ REQUEST_SECONDS = 10.0
 ANSWER_SECONDS = 60.0
 CLOSE_SECONDS = 1.0
 ACCEPT_RETRY_SECONDS = 0.1  # after a failed accept: there may be no file descriptors left for a moment
-MAX_LINE_BYTES = 8190
-MAX_HEADER_BYTES = 8190
 MAX_HEADERS = 64
-MAX_BODY_BYTES = 1024
 READ_BYTES = 2**14
 
 _log = logging.getLogger(__name__)
@@ -41,16 +36,6 @@ _log = logging.getLogger(__name__)
 _silent = logging.Logger("aiohttp, silenced", logging.CRITICAL)
 
 Answering = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-
-
-@dataclass(eq=False, slots=True)
-class _Connection:
-    """The state of one connection, from the moment that it was accepted."""
-
-    task: "asyncio.Task[None] | None" = None  # of the handshake
-    transport: asyncio.Transport | None = None  # after the handshake
-    timer: asyncio.TimerHandle | None = None
-    is_answering: bool = False  # a request is being answered
 
 
 class Listener:
@@ -67,8 +52,8 @@ class Listener:
         self._answer = answer
         self._tls = tls
         self._counts = counts
-        self._connections: dict[_Connection, None] = {}  # oldest first
-        self._manager = web.Server(self._handle, request_factory=_request, handler_cancellation=True)
+        self._connections: dict[_Connection, asyncio.Task[None]] = {}  # oldest first
+        self._server = web.Server(self._handle, handler_cancellation=True)
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -84,14 +69,15 @@ class Listener:
                 await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                 continue
             self._accept(accepted)
+            await asyncio.sleep(0)  # the new task starts, and a flood of connections leaves the loop to the others
 
     async def close(self) -> None:
         """Stops accepting; requests that are being answered get CLOSE_SECONDS."""
         self._socket.close()
-        await self._manager.shutdown(CLOSE_SECONDS)
-        tasks = [connection.task for connection in self._connections if connection.task is not None]
-        for connection in list(self._connections):
-            self._drop(connection)
+        await self._server.shutdown(CLOSE_SECONDS)
+        tasks = list(self._connections.values())
+        for task in tasks:
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     # --- connections -------------------------------------------------------------------------------------------------
@@ -102,77 +88,67 @@ class Listener:
             self._counts["turned_away"] += 1
             accepted.close()
             return
-        connection = _Connection()
-        self._connections[connection] = None
-        connection.task = asyncio.get_running_loop().create_task(self._begin(connection, accepted))
+        connection = _Connection(self._server, self._counts)
+        self._connections[connection] = asyncio.create_task(self._serve(connection, accepted))
 
     def _make_room(self) -> bool:
         idle = next((connection for connection in self._connections if not connection.is_answering), None)
         if idle is None:
             return False
         self._counts["displaced"] += 1
-        self._drop(idle)
+        self._connections.pop(idle).cancel()
         return True
 
-    async def _begin(self, connection: _Connection, accepted: socket.socket) -> None:
+    async def _serve(self, connection: "_Connection", accepted: socket.socket) -> None:
+        """Lasts from the handshake until the connection has ended. If it is cancelled, the connection is cut."""
+        try:
+            if await self._open(connection, accepted):
+                await connection.ended.wait()
+        finally:
+            self._connections.pop(connection, None)
+            # Both directions end, in whatever state asyncio's transport is: it may not even have begun the handshake.
+            with contextlib.suppress(OSError):
+                accepted.shutdown(socket.SHUT_RDWR)
+
+    async def _open(self, connection: "_Connection", accepted: socket.socket) -> bool:
         limits = {"ssl_handshake_timeout": HANDSHAKE_SECONDS, "ssl_shutdown_timeout": CLOSE_SECONDS}
         try:
             tls = self._tls() if self._tls is not None else None
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: _ConnectionHandler(self, connection, self._manager),
-                accepted,
-                ssl=tls,
-                **(limits if tls else {}),
+                lambda: connection, accepted, ssl=tls, **(limits if tls else {})
             )
         except Exception as error:  # TLS errors and time-outs, mostly
             self._counts["handshake_failed"] += 1
             if not isinstance(error, OSError):
                 _log.warning("A connection could not be begun: %r", error)
             accepted.close()
-            self.forget(connection)
-        except asyncio.CancelledError:
-            self.forget(connection)
-            raise
-        finally:
-            connection.task = None
-
-    def begin_requests(self, connection: _Connection, transport: asyncio.Transport) -> None:
-        """Starts the time in which a request must arrive."""
-        connection.transport = transport
-        self._allow(connection, REQUEST_SECONDS)
-
-    def _allow(self, connection: _Connection, seconds: float) -> None:
-        if connection.timer is not None:
-            connection.timer.cancel()
-        connection.timer = asyncio.get_running_loop().call_later(seconds, self._time_out, connection)
-
-    def _time_out(self, connection: _Connection) -> None:
-        self._counts["timed_out"] += 1
-        self._drop(connection)
-
-    def _drop(self, connection: _Connection) -> None:
-        self.forget(connection)
-        if connection.transport is not None:
-            connection.transport.abort()
-        elif connection.task is not None:
-            connection.task.cancel()
-
-    def forget(self, connection: _Connection) -> None:
-        """Drops the state of a closed connection."""
-        self._connections.pop(connection, None)
-        if connection.timer is not None:
-            connection.timer.cancel()
+            return False
+        return True
 
     # --- requests ----------------------------------------------------------------------------------------------------
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        protocol = request.protocol
-        assert isinstance(protocol, _ConnectionHandler)
-        connection = protocol.connection
+        connection = request.protocol
+        assert isinstance(connection, _Connection)
         connection.is_answering = True
-        self._allow(connection, ANSWER_SECONDS)
         try:
-            response = await self._answer(request)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                response = await self._respond(request)
+                await response.prepare(request)
+                await response.write_eof()
+        except TimeoutError as error:
+            self._counts["timed_out"] += 1
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionError("the answer has taken too long") from error
+        finally:
+            connection.is_answering = False
+        self._counts[str(response.status)] += 1
+        return response
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._answer(request)
         except ConnectionError:
             raise
         except Exception as error:
@@ -180,51 +156,33 @@ class Listener:
             _log.exception("A request for %.100r could not be answered: %s", request.path, type(error).__name__)
             response = plain(500, "an error inside; the log says more")
             response.force_close()
-        finally:
-            connection.is_answering = False
-            if connection in self._connections:
-                self._allow(connection, REQUEST_SECONDS)  # to read the response, and for the next request
-        self._counts[str(response.status)] += 1
-        return response
-
-    def malformed(self, status: int) -> web.Response:
-        """Returns the response to bytes that are not HTTP, or too large."""
-        self._counts["malformed"] += 1
-        response = plain(status, "this is not a request that can be read")
-        response.force_close()
-        return response
+            return response
 
 
-class _ConnectionHandler(web.RequestHandler):
-    """aiohttp's protocol of one connection, with our limits and our error responses."""
+class _Connection(web.RequestHandler):
+    """aiohttp's protocol of one connection, with our limits and our response to what is not a request."""
 
-    __slots__ = ("_owner", "connection")
+    __slots__ = ("_counts", "ended", "is_answering")
 
-    def __init__(self, owner: Listener, connection: _Connection, manager: web.Server) -> None:
+    def __init__(self, server: web.Server, counts: Counter[str]) -> None:
         super().__init__(
-            manager,
+            server,
             loop=asyncio.get_running_loop(),
             keepalive_timeout=REQUEST_SECONDS,
             logger=_silent,
             access_log=None,  # type: ignore[arg-type] # its documented way to have none
-            max_line_size=MAX_LINE_BYTES,
-            max_field_size=MAX_HEADER_BYTES,
             max_headers=MAX_HEADERS,
             lingering_time=0,
             read_bufsize=READ_BYTES,
             auto_decompress=False,
         )
-        self._owner = owner
-        self.connection = connection
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._owner.begin_requests(self.connection, transport)
-        super().connection_made(transport)
+        self._counts = counts
+        self.ended = asyncio.Event()
+        self.is_answering = False
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
-        self._owner.forget(self.connection)
+        self.ended.set()
 
     def handle_error(
         self,
@@ -233,11 +191,9 @@ class _ConnectionHandler(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        if request.writer.output_size > 0:
-            raise ConnectionError("half an answer has been sent, another cannot be")
-        return self._owner.malformed(status)
-
-
-def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES)
+        super().handle_error(request, status, exc, message)  # raises if a part of an answer has been sent
+        if status == 400:
+            self._counts["malformed"] += 1
+        response = plain(status, "this is not a request that can be read")
+        response.force_close()
+        return response
