@@ -24,7 +24,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,6 +39,7 @@ from berth.cluster.deep_json import DeepJsonResponse
 from berth.cluster.transport import find_proxy
 from berth.configuration.introduction import introduce
 from berth.runtime import POD_FIELDS, Runtime
+from berth.scheduler.waiting import first_of
 from berth.serving.logs import TALKATIVE
 
 FINALIZER = "berth.dev/none"
@@ -292,11 +293,12 @@ async def watch(runtime: Runtime, stop: asyncio.Event, on_spawn: Callable[[], No
     while not stop.is_set():
         if anew.is_set():
             anew.clear()
-            await _first_of(runtime.watch_ended(), stop.wait())
+            await first_of(runtime.watch_ended(), stop.wait())
             continue
         started_seconds = loop.time()
         try:
-            await _first_of(_operate(registry, on_spawn), stop.wait(), anew.wait())
+            # A stop flag would cost kopf five seconds, so it is cancelled.
+            await first_of(_operate(registry, on_spawn), stop.wait(), anew.wait())
         finally:
             await login.close()
         if stop.is_set():
@@ -309,17 +311,6 @@ async def watch(runtime: Runtime, stop: asyncio.Event, on_spawn: Callable[[], No
         _log.error("Watching has ended; it is started again in %g s", pause_seconds)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), pause_seconds)
-
-
-async def _first_of(*works: Coroutine[Any, Any, object]) -> None:
-    """Until one of them ends; the others are cancelled. For kopf, too: a stop flag would cost it five seconds."""
-    ends = [asyncio.ensure_future(work) for work in works]
-    try:
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for end in ends:
-            end.cancel()
-        await asyncio.gather(*ends, return_exceptions=True)
 
 
 async def _operate(registry: kopf.OperatorRegistry, on_spawn: Callable[[], None]) -> None:

@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from berth.cluster.clock import RealClock
 from berth.sim.actors import Controller, HttpApi
-from berth.sim.actors.clock import WallClock
 from berth.sim.server import SimServer
 from berth.sim.store import Store
 from control_plane.cleaning import remove_everything
@@ -86,8 +86,8 @@ async def api(server: Address) -> AsyncIterator[HttpApi]:
 
 
 @pytest.fixture
-def clock() -> WallClock:
-    return WallClock()
+def clock() -> RealClock:
+    return RealClock()
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ import pytest
 from actors.conftest import Act
 from actors.test_kubelets import kubelets
 from actors.worlds import BUDGETS, DEFAULT_PODS, Objects, all_in_phase, budget, deployment, template, until, until_pods
+from berth.cluster.clock import RealClock
 from berth.sim.actors import Disruption, HttpApi, Workloads
-from berth.sim.actors.clock import WallClock
 from control_plane.client import ApiError, Client
 from support.builders import make_node, make_pod
 
 
 @pytest.fixture
-async def four_pods(client: Client, api: HttpApi, clock: WallClock, act: Act) -> None:
+async def four_pods(client: Client, api: HttpApi, clock: RealClock, act: Act) -> None:
     await client.create(make_node("n"))
     act(kubelets(api, clock))
     act(Workloads(api, clock))
@@ -41,7 +41,7 @@ def allowed(budgets: Objects) -> int | None:
     ],
 )
 async def test_as_many_disruptions_are_allowed_as_the_budget_leaves(
-    client: Client, api: HttpApi, clock: WallClock, act: Act, four_pods: None, spec: dict[str, Any], expected: int
+    client: Client, api: HttpApi, clock: RealClock, act: Act, four_pods: None, spec: dict[str, Any], expected: int
 ) -> None:
     act(Disruption(api, clock))
     await client.create(budget("b", **spec))
@@ -55,7 +55,7 @@ async def test_as_many_disruptions_are_allowed_as_the_budget_leaves(
 
 
 async def test_an_eviction_uses_the_budget_up_and_the_pod_that_takes_its_place_gives_it_back(
-    client: Client, api: HttpApi, clock: WallClock, act: Act, four_pods: None
+    client: Client, api: HttpApi, clock: RealClock, act: Act, four_pods: None
 ) -> None:
     act(Disruption(api, clock))
     await client.create(budget("b", minAvailable=3))
@@ -70,7 +70,7 @@ async def test_an_eviction_uses_the_budget_up_and_the_pod_that_takes_its_place_g
 
 
 async def test_an_eviction_that_the_budget_forbids_is_refused(
-    client: Client, api: HttpApi, clock: WallClock, act: Act
+    client: Client, api: HttpApi, clock: RealClock, act: Act
 ) -> None:
     act(Disruption(api, clock))
     await client.create(make_pod("lonely", labels={"app": "web"}))

@@ -6,8 +6,8 @@ from random import Random
 
 from actors.conftest import Act
 from actors.worlds import DEFAULT_PODS, all_in_phase, bind, phases, until_pods
+from berth.cluster.clock import RealClock
 from berth.sim.actors import HttpApi, Kubelets
-from berth.sim.actors.clock import WallClock
 from berth.sim.actors.kubelets import DURATION, EXIT_CODE
 from control_plane.client import Client
 from support.builders import make_node, make_pod
@@ -15,12 +15,12 @@ from support.builders import make_node, make_pod
 AT_ONCE = (0.0, 0.01)
 
 
-def kubelets(api: HttpApi, clock: WallClock, **options: str) -> Kubelets:
+def kubelets(api: HttpApi, clock: RealClock, **options: str) -> Kubelets:
     return Kubelets(api, clock, Random(1), start_seconds=AT_ONCE, stop_seconds=AT_ONCE, job_seconds=AT_ONCE, **options)
 
 
 async def test_a_bound_pod_becomes_running_and_ready_and_keeps_its_other_conditions(
-    client: Client, api: HttpApi, clock: WallClock, act: Act
+    client: Client, api: HttpApi, clock: RealClock, act: Act
 ) -> None:
     act(kubelets(api, clock))
     await client.create(make_node("n"))
@@ -37,7 +37,7 @@ async def test_a_bound_pod_becomes_running_and_ready_and_keeps_its_other_conditi
 
 
 async def test_pods_on_nodes_that_the_selector_does_not_choose_are_left_alone(
-    client: Client, api: HttpApi, clock: WallClock, act: Act
+    client: Client, api: HttpApi, clock: RealClock, act: Act
 ) -> None:
     act(kubelets(api, clock, node_selector="simulated=yes"))
     await client.create(make_node("real"))
@@ -53,7 +53,7 @@ async def test_pods_on_nodes_that_the_selector_does_not_choose_are_left_alone(
 
 
 async def test_a_pod_with_a_duration_succeeds_or_fails_as_its_exit_code_says(
-    client: Client, api: HttpApi, clock: WallClock, act: Act
+    client: Client, api: HttpApi, clock: RealClock, act: Act
 ) -> None:
     act(kubelets(api, clock))
     await client.create(make_node("n"))
@@ -70,7 +70,7 @@ async def test_a_pod_with_a_duration_succeeds_or_fails_as_its_exit_code_says(
     assert state["terminated"]["exitCode"] == 3
 
 
-async def test_a_deleted_pod_ends_within_its_grace(client: Client, api: HttpApi, clock: WallClock, act: Act) -> None:
+async def test_a_deleted_pod_ends_within_its_grace(client: Client, api: HttpApi, clock: RealClock, act: Act) -> None:
     act(kubelets(api, clock))
     await client.create(make_node("n"))
     await client.create(make_pod("web"))
@@ -83,7 +83,7 @@ async def test_a_deleted_pod_ends_within_its_grace(client: Client, api: HttpApi,
 
 
 async def test_a_pod_that_does_not_fit_beside_those_admitted_before_it_is_rejected_in_a_kubelets_words(
-    client: Client, api: HttpApi, clock: WallClock, act: Act
+    client: Client, api: HttpApi, clock: RealClock, act: Act
 ) -> None:
     act(kubelets(api, clock))
     await client.create(make_node("n", cpu="1", pods=2))
@@ -100,7 +100,7 @@ async def test_a_pod_that_does_not_fit_beside_those_admitted_before_it_is_reject
 
 
 async def test_the_room_of_a_pod_that_is_gone_can_be_taken_again(
-    client: Client, api: HttpApi, clock: WallClock, act: Act
+    client: Client, api: HttpApi, clock: RealClock, act: Act
 ) -> None:
     act(kubelets(api, clock))
     await client.create(make_node("n", cpu="1"))
@@ -113,7 +113,7 @@ async def test_the_room_of_a_pod_that_is_gone_can_be_taken_again(
 
 
 async def test_pods_that_were_bound_before_their_node_was_seen_run_once_it_is(
-    client: Client, api: HttpApi, clock: WallClock, act: Act
+    client: Client, api: HttpApi, clock: RealClock, act: Act
 ) -> None:
     await client.create(make_pod("early"))
     await bind(client, "early", "late")
@@ -123,7 +123,7 @@ async def test_pods_that_were_bound_before_their_node_was_seen_run_once_it_is(
     await until_pods(client, all_in_phase("Running", 1))
 
 
-def test_delays_are_the_same_for_the_same_seed_in_whatever_order_pods_arrive(clock: WallClock) -> None:
+def test_delays_are_the_same_for_the_same_seed_in_whatever_order_pods_arrive(clock: RealClock) -> None:
     def draw(keys: list[str], seed: int) -> dict[str, float]:
         actor = Kubelets(HttpApi("http://nowhere.example"), clock, Random(seed))
         return {key: actor._draw(key, "start", (0.0, 100.0)) for key in keys}

@@ -6,15 +6,15 @@ import pytest
 
 from actors.conftest import Act
 from actors.worlds import CLAIMS, VOLUMES, Objects, claim, storage_class, until
+from berth.cluster.clock import RealClock
 from berth.sim.actors import HttpApi, Provisioner
-from berth.sim.actors.clock import WallClock
 from berth.sim.actors.provisioner import SELECTED_NODE, ZONE
 from control_plane.client import Client
 from support.builders import make_node
 
 
 @pytest.fixture(autouse=True)
-async def provisioner(api: HttpApi, clock: WallClock, act: Act) -> None:
+async def provisioner(api: HttpApi, clock: RealClock, act: Act) -> None:
     act(Provisioner(api, clock))
 
 

@@ -18,20 +18,20 @@ from actors.worlds import (
     until,
     until_pods,
 )
+from berth.cluster.clock import RealClock
 from berth.sim.actors import HttpApi, Workloads
-from berth.sim.actors.clock import WallClock
 from berth.sim.actors.kubelets import EXIT_CODE
 from control_plane.client import Client
 from support.builders import make_node
 
 
 @pytest.fixture
-async def workloads(api: HttpApi, clock: WallClock, act: Act) -> None:
+async def workloads(api: HttpApi, clock: RealClock, act: Act) -> None:
     act(Workloads(api, clock))
 
 
 @pytest.fixture
-async def nodes(api: HttpApi, clock: WallClock, act: Act, client: Client) -> None:
+async def nodes(api: HttpApi, clock: RealClock, act: Act, client: Client) -> None:
     """A node whose kubelet is at work; pods name it themselves, no scheduler runs."""
     await client.create(make_node("n"))
     act(kubelets(api, clock))

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
+from berth.cluster.clock import RealClock
 from berth.sim.actors import HttpApi
-from berth.sim.actors.clock import WallClock
 from berth.sim.actors.disruption import Disruption
 from berth.sim.actors.kubelets import Kubelets
 from control_plane.client import PODS, Client, Object
@@ -26,7 +26,7 @@ ROOM = 4  # pods on a node
 async def actors(plane: Plane) -> AsyncIterator[None]:
     tls = None if isinstance(plane, EmbeddedPlane) else unverified_tls()
     async with HttpApi(plane.url, token=plane.token, tls=tls) as api:
-        clock = WallClock()
+        clock = RealClock()
         kubelets = Kubelets(api, clock, random.Random(7), start_seconds=(0.0, 0.1), stop_seconds=(0.1, 0.5))
         running = [(actor, asyncio.create_task(actor.run())) for actor in (kubelets, Disruption(api, clock))]
         try:

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 
 import pytest
 
+from berth.cluster.clock import RealClock
 from berth.sim.actors import HttpApi, Provisioner
-from berth.sim.actors.clock import WallClock
 from control_plane.client import NAMESPACES, PODS, Client, Object
 from control_plane.process import unverified_tls
 from end_to_end.policing import wait_in_force
@@ -55,7 +55,7 @@ async def provisioner(control_plane: Plane, api: Client) -> AsyncIterator[Callab
     """Call it to have a provisioner, and of the volume controller what claims need, at work until the test ends."""
     tls = unverified_tls() if control_plane.url.startswith("https") else None
     async with HttpApi(control_plane.url, token=control_plane.token, tls=tls) as actors_api:
-        actor = Provisioner(actors_api, WallClock())
+        actor = Provisioner(actors_api, RealClock())
         tasks: list[asyncio.Task[None]] = []
         yield lambda: tasks.append(asyncio.create_task(actor.run()))
         await actor.stop()

@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from actors.worlds import budget, deployment, job, template
+from berth.cluster.clock import RealClock
 from berth.sim.actors import Controller, Disruption, HttpApi, Kubelets, Workloads
-from berth.sim.actors.clock import WallClock
 from berth.sim.faults import CutAfter, Double, DropWatch, Expire, Fail, Faults, Late, Rule
 from berth.sim.resources import BUDGETS, DEPLOYMENTS, JOBS, NODES, PODS
 from berth.sim.server import SimServer
@@ -41,7 +41,7 @@ def bad_weather() -> Faults:
 async def acting(store: Store) -> AsyncIterator[list[Controller]]:
     server = SimServer(store, faults=bad_weather())
     await server.start()
-    clock = WallClock()
+    clock = RealClock()
     async with HttpApi(server.url) as api:
         kubelets = Kubelets(api, clock, Random(1), start_seconds=SOON, stop_seconds=SOON, job_seconds=SOON)
         actors: list[Controller] = [kubelets, Workloads(api, clock), Disruption(api, clock)]

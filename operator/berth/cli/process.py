@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from berth.cli.common import FAILED, OK, complain
-from berth.cli.start import Beginning, take_signals
+from berth.cli.start import Beginning
 from berth.cluster.clock import RealClock
 from berth.cluster.credentials import Credentials
 from berth.cluster.delays import pause_seconds
@@ -20,6 +20,7 @@ from berth.handlers import watch
 from berth.runtime import Runtime
 from berth.scheduler.ports import Clock
 from berth.serving.server import CannotServe
+from berth.signals import take_signals
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ async def _watch_until_stopped(runtime: Runtime, stopping: asyncio.Event) -> int
     """
     end_watch = asyncio.Event()
     elector = _start_elector(runtime)
-    watching = asyncio.create_task(watch(runtime, end_watch, lambda: take_signals(stopping)), name="watching")
+    watching = asyncio.create_task(watch(runtime, end_watch, lambda: take_signals(stopping, FAILED)), name="watching")
     waits = [asyncio.ensure_future(stopping.wait()), runtime.failure, watching]
     await asyncio.wait([wait for wait in waits if wait is not None], return_when=asyncio.FIRST_COMPLETED)
     failed = not stopping.is_set()

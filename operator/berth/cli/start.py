@@ -7,8 +7,6 @@ So an import of half a second is not added to the time that the connection takes
 """
 
 import asyncio
-import os
-import signal
 from dataclasses import dataclass
 
 from berth.cli.common import FAILED, complain
@@ -20,6 +18,7 @@ from berth.cluster.identity import ClusterIdentity
 from berth.configuration import Options
 from berth.configuration.introduction import introduce
 from berth.later import import_at_once
+from berth.signals import take_signals
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ async def run_until_stopped(options: Options) -> int:
     """The exit code."""
     introduce(options)
     stopping = asyncio.Event()
-    take_signals(stopping)
+    take_signals(stopping, FAILED)
     credentials = Credentials(Source(options.kubeconfig, options.context))
     api = make_client(options, credentials)
     try:
@@ -60,16 +59,3 @@ async def _first_contact(identity: ClusterIdentity, credentials: Credentials) ->
     if problem is not None and problem.is_misconfigured:
         return f"{credentials.server} cannot be reached: {problem}"
     return None
-
-
-def take_signals(stopping: asyncio.Event) -> None:
-    """The first SIGTERM or SIGINT stops cleanly, the second ends the process at once."""
-
-    def stop() -> None:
-        if stopping.is_set():
-            os._exit(FAILED)
-        stopping.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)

@@ -6,13 +6,12 @@ What needs rich and a server is imported when the demo runs and not before: othe
 
 import argparse
 import asyncio
-import os
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from berth.demo.scenario import problem_with
+from berth.signals import take_signals
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 DEFAULT_NODES, DEFAULT_PODS, DEFAULT_SEED = 200, 1200, 0
@@ -84,18 +83,5 @@ async def _until_signalled(options: DemoOptions) -> int:
     from berth.demo.runner import run_demo
 
     stopping = asyncio.Event()
-    _take_signals(stopping)
+    take_signals(stopping, INTERRUPTED)  # its operator follows: parent_watch
     return await run_demo(options, stopping)
-
-
-def _take_signals(stopping: asyncio.Event) -> None:
-    """The first SIGINT or SIGTERM ends the demo in order, the second at once (its operator follows: parent_watch)."""
-
-    def stop() -> None:
-        if stopping.is_set():
-            os._exit(INTERRUPTED)
-        stopping.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)

@@ -20,13 +20,24 @@ async def wait_for_signal(signal: asyncio.Event, clock: Clock, seconds: float | 
     if seconds is None:
         await signal.wait()
     else:
-        await _first_of(signal.wait(), clock.sleep(max(0.0, seconds)))
+        await first_of(signal.wait(), clock.sleep(max(0.0, seconds)))
 
 
 async def wait_for_tasks(tasks: Collection[asyncio.Task[None]], clock: Clock, seconds: float) -> None:
     """Wait until all tasks have ended, or this many seconds have passed; no task is cancelled."""
     if tasks:
-        await _first_of(_all_ended(tasks), clock.sleep(seconds))
+        await first_of(_all_ended(tasks), clock.sleep(seconds))
+
+
+async def first_of(*works: Coroutine[Any, Any, object]) -> None:
+    """Run all of them until one ends; the others are cancelled."""
+    running = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
 
 async def finish_within(work: Coroutine[Any, Any, T], clock: Clock, seconds: float) -> asyncio.Task[T] | None:
@@ -54,13 +65,3 @@ def _let_go(task: asyncio.Task[Any]) -> None:
 
 async def _all_ended(tasks: Collection[asyncio.Task[None]]) -> None:
     await asyncio.wait(tasks)
-
-
-async def _first_of(*waits: Coroutine[Any, Any, object]) -> None:
-    running = [asyncio.ensure_future(wait) for wait in waits]
-    try:
-        await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)

@@ -1,27 +1,12 @@
-"""The time that actors live by: the scheduler's own port, and its everyday form."""
+"""The time that actors live by, which is the scheduler's port, and the times of API objects."""
 
-import asyncio
-import time
-from datetime import UTC, datetime
+from datetime import datetime
 
 from berth.scheduler.ports import Clock
 
 
-class WallClock:
-    """Real time; implements `berth.scheduler.ports.Clock`."""
-
-    def now(self) -> float:
-        return time.monotonic()
-
-    def wall(self) -> datetime:
-        return datetime.now(UTC)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-
 def timestamp(moment: datetime) -> str:
-    """As the API writes times: whole seconds, UTC."""
+    """Returns a time as the API writes it: whole seconds, UTC."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -29,4 +14,4 @@ def parse_timestamp(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-__all__ = ["Clock", "WallClock", "parse_timestamp", "timestamp"]
+__all__ = ["Clock", "parse_timestamp", "timestamp"]

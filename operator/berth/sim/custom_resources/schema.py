@@ -253,12 +253,7 @@ def _check_object(value: dict[str, Any], schema: Mapping[str, Any], path: str, p
     for key in schema.get("required", ()):
         if key not in value:
             yield Cause(_join(path, key), MISSING, "Required value")
-    if "maxProperties" in schema and len(value) > schema["maxProperties"]:
-        problem = f"Too many: {len(value)}: must have at most {schema['maxProperties']} items"
-        yield Cause(path, "FieldValueTooMany", problem)
-    if "minProperties" in schema and len(value) < schema["minProperties"]:
-        words = f"should have at least {schema['minProperties']} properties"
-        yield Cause(path, WRONG, f"Invalid value: {len(value)}: {path.removeprefix(prefix)} in body {words}")
+    yield from _check_size(len(value), schema, "Properties", path, prefix)
     for key in sorted(value):
         child = _child(schema, key)
         if child:
@@ -266,15 +261,20 @@ def _check_object(value: dict[str, Any], schema: Mapping[str, Any], path: str, p
 
 
 def _check_list(value: list[Any], schema: Mapping[str, Any], path: str, prefix: str) -> Iterator[Cause]:
-    if "maxItems" in schema and len(value) > schema["maxItems"]:
-        problem = f"Too many: {len(value)}: must have at most {schema['maxItems']} items"
-        yield Cause(path, "FieldValueTooMany", problem)
-    if "minItems" in schema and len(value) < schema["minItems"]:
-        words = f"should have at least {schema['minItems']} items"
-        yield Cause(path, WRONG, f"Invalid value: {len(value)}: {path.removeprefix(prefix)} in body {words}")
+    yield from _check_size(len(value), schema, "Items", path, prefix)
     for place, item in enumerate(value):
         yield from _check(item, _item(schema), f"{path}[{place}]", prefix)
     yield from _check_repetitions(value, schema, path)
+
+
+def _check_size(size: int, schema: Mapping[str, Any], what: str, path: str, prefix: str) -> Iterator[Cause]:
+    """`what` is the end of the keyword: Items or Properties. The real server says "items" of both that are too many."""
+    most, least = schema.get(f"max{what}"), schema.get(f"min{what}")
+    if most is not None and size > most:
+        yield Cause(path, "FieldValueTooMany", f"Too many: {size}: must have at most {most} items")
+    if least is not None and size < least:
+        words = f"should have at least {least} {what.lower()}"
+        yield Cause(path, WRONG, f"Invalid value: {size}: {path.removeprefix(prefix)} in body {words}")
 
 
 def _check_repetitions(value: list[Any], schema: Mapping[str, Any], path: str) -> Iterator[Cause]:

@@ -112,12 +112,15 @@ def _entries(resource: Resource) -> list[dict[str, Any]]:
         "namespaced": resource.namespaced,
         "kind": resource.kind,
         "verbs": list(resource.verbs),
+        **_other_names(resource),
     }
-    if resource.short_names:
-        entry["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        entry["categories"] = list(resource.categories)
     return [entry, *(_subresource_entry(resource, name) for name in subresources(resource))]
+
+
+def _other_names(resource: Resource) -> dict[str, list[str]]:
+    """Short names and categories, as far as the resource has some."""
+    names = {"shortNames": list(resource.short_names), "categories": list(resource.categories)}
+    return {key: value for key, value in names.items() if value}
 
 
 def _subresource_entry(resource: Resource, name: str) -> dict[str, Any]:
@@ -170,11 +173,8 @@ def _aggregated_resource(resource: Resource) -> dict[str, Any]:
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
+        **_other_names(resource),
     }
-    if resource.short_names:
-        entry["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        entry["categories"] = list(resource.categories)
     if names := subresources(resource):
         entry["subresources"] = [_aggregated_subresource(resource, name) for name in names]
     return entry
