@@ -34,6 +34,7 @@ LIVENESS = ("/livez", "/healthz")
 READINESS = "/readyz"
 HEALTH_METHODS = ("GET", "HEAD")
 LINES_AT_ONCE = 50
+MAX_BODY_BYTES = 1024
 UNANSWERED = "the scheduler's event loop does not answer"
 
 Page = Callable[[web.BaseRequest, User], Awaitable[web.StreamResponse]]
@@ -116,10 +117,12 @@ class Pages:
         return plain(200, logs.get_level() + "\n")
 
     async def _set_log_level(self, request: web.BaseRequest, user: User) -> web.Response:
-        try:
-            wanted = (await request.read()).decode(errors="replace").strip().lower()
-        except web.HTTPRequestEntityTooLarge:
-            wanted = ""
+        body = b""
+        async for piece in request.content.iter_any():
+            body += piece
+            if len(body) > MAX_BODY_BYTES:
+                break  # no level is as long
+        wanted = body.decode(errors="replace").strip().lower()
         if wanted not in logs.LEVELS:
             return plain(400, f"send one of {', '.join(logs.LEVELS)}")
         logs.change_level(wanted, user.name)
