@@ -34,7 +34,7 @@ from bench.engine import REPLICAS, WARM, _pods
 from bench.terminal import say
 from bench.worlds import HOSTNAME, RACK, ZONE, World, roomy
 from berth.engine.pipeline import Pipeline, Placement
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import FilterPlugin, Query, ScorePlugin
 from berth.engine.state.state import State
 from berth.model import Pod
 from berth.policy import BUILT_IN, compile_policy
@@ -135,7 +135,7 @@ def measure(case: Case, world: World) -> Result:
     )
 
 
-def _plugins(case: Case) -> tuple[Plugin, Plugin]:
+def _plugins(case: Case) -> tuple[FilterPlugin, ScorePlugin]:
     priority = Priority("points", expression=case.priority, normalized=case.normalized)
     return make_predicate(Predicate("rule", expression=case.predicate), PARAMETERS), make_priority(priority, PARAMETERS)
 
@@ -166,7 +166,7 @@ def _first(case: Case, state: State) -> tuple[float, float]:
     return round(median(firsts), 1), round(median(changes), 1)
 
 
-def _asked(predicate: Plugin, priority: Plugin, pod: Pod, state: State) -> float:
+def _asked(predicate: FilterPlugin, priority: ScorePlugin, pod: Pod, state: State) -> float:
     query = Query(pod, state.table)
     started = time.thread_time_ns()
     predicate.filter(query, state, state.table.rows)
