@@ -1,6 +1,6 @@
 """Storage objects for the engine's tests, and a way to ask one filter about a pod."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -9,9 +9,7 @@ from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.registry import make_plugin
 from berth.model import parse_pod
 from engine.worlds import state_of
-from support.builders import make_node, make_object, make_pod
-
-Body = Mapping[str, Any]
+from support.builders import Body, make_node, make_object, make_pod
 
 NODES = [make_node("a", labels={"zone": "z1"}), make_node("b", labels={"zone": "z2"})]
 
@@ -77,13 +75,13 @@ def make_volume(
     name: str,
     zone: str | None = None,
     *,
-    labels: Body | None = None,
+    labels: Mapping[str, str] | None = None,
     storage_class: str = "slow",
     size: str = "1Gi",
     source: Body | None = None,
     claim: str | None = None,
     phase: str = "Available",
-    terms: list[Body] | None = None,
+    terms: Sequence[Body] | None = None,
     **spec: Any,
 ) -> dict[str, Any]:
     """Reached from nodes of the zone, or as `terms` say; kept for a claim of the namespace default."""

@@ -26,7 +26,7 @@ amounts = st.one_of(st.integers(1, 2**12), below, st.integers(EXACT - 2, EXACT +
 
 
 @given(below, st.integers(0, 100), st.sampled_from([-1, 0, 1]))
-def test_floats_cut_quotients_as_whole_numbers_do_up_to_the_hundredfold(divisor, quotient, near):
+def test_floats_cut_quotients_as_whole_numbers_do_up_to_the_hundredfold(divisor: int, quotient: int, near: int) -> None:
     """Where it is hardest: right below, at and above a multiple of the divisor."""
     dividend = min(max(quotient * divisor + near, 0), 100 * divisor)
     assert dividend < HUNDREDFOLD < 2**53
@@ -35,7 +35,7 @@ def test_floats_cut_quotients_as_whole_numbers_do_up_to_the_hundredfold(divisor,
 
 
 @given(st.lists(st.tuples(amounts, amounts), min_size=2, max_size=4), st.integers(0, 2**56))
-def test_a_column_has_the_scores_that_single_nodes_get(nodes, asked):
+def test_a_column_has_the_scores_that_single_nodes_get(nodes: list[tuple[int, int]], asked: int) -> None:
     bodies = [make_node(f"n{i}", cpu=1 + i, memory=memory) for i, (memory, _) in enumerate(nodes)]
     taken = [make_pod(f"p{i}", node=f"n{i}", cpu="300m", memory=used) for i, (_, used) in enumerate(nodes)]
     state = state_of([*bodies, *taken])
@@ -48,7 +48,7 @@ def test_a_column_has_the_scores_that_single_nodes_get(nodes, asked):
 
 
 @pytest.mark.parametrize("size", [EXACT - 1, EXACT])
-def test_floats_are_used_only_while_every_amount_is_exact_in_them(size):
+def test_floats_are_used_only_while_every_amount_is_exact_in_them(size: int) -> None:
     state = state_of([make_node("a", memory=1), make_node("b", memory=size)])
     assert state.table.exact is (size < EXACT)
     state = state_of(

@@ -1,19 +1,24 @@
 """What is kept of earlier decisions never changes a later one."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 
+from berth.engine.diagnosis import Diagnosis
 from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.plugin import Dependencies, FilterPlugin, Query
 from berth.engine.registry import PLUGINS, make_plugin
-from berth.engine.verdict import Code, Verdicts, row_numbers
-from berth.model import parse
+from berth.engine.state.state import State
+from berth.engine.verdict import Code, Rows, Verdicts, row_numbers
+from berth.model import Pod, parse_namespace, parse_node, parse_pod
 from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES
+from engine.expecting import as_diagnosis, as_placement, node_of
 from engine.worlds import World, state_of, worlds
-from support.builders import make_node, make_pod
+from support.builders import Body, make_node, make_pod
 
 
 def pipeline(world: World | None = None) -> Pipeline:
@@ -25,10 +30,10 @@ def pipeline(world: World | None = None) -> Pipeline:
     )
 
 
-def disturb(state, random: Random, serial: int) -> None:
+def disturb(state: State, random: Random, serial: int) -> None:
     """Something happens in the cluster."""
     nodes = sorted(node.name for node in state.table.nodes())
-    node = state.table.node(random.choice(nodes))
+    node = node_of(state.table, random.choice(nodes))
     placed = sorted(state.table.pods_on(node.name))
     match random.randrange(8):
         case 0 if placed:
@@ -42,9 +47,9 @@ def disturb(state, random: Random, serial: int) -> None:
         case 3 if len(nodes) > 3:
             state.table.remove_node(node.name)
         case 4:
-            state.table.set_node(parse("Node", make_node(f"new-{serial}", labels=dict(node.labels))))
+            state.table.set_node(parse_node(make_node(f"new-{serial}", labels=dict(node.labels))))
         case 5:
-            state.table.add_pod(parse("Pod", make_pod(f"lost-{serial}", node="nowhere", cpu="1")), "nowhere")
+            state.table.add_pod(parse_pod(make_pod(f"lost-{serial}", node="nowhere", cpu="1")), "nowhere")
         case 6:
             namespace = state.namespace("default")
             if namespace is not None:
@@ -53,7 +58,7 @@ def disturb(state, random: Random, serial: int) -> None:
 
 
 @pytest.mark.parametrize("world", worlds(), ids=lambda world: world.id)
-def test_a_pipeline_that_has_decided_before_decides_as_a_new_one_does(world):
+def test_a_pipeline_that_has_decided_before_decides_as_a_new_one_does(world: World) -> None:
     state, random, old = state_of(world.objects), Random(world.id), pipeline(world)
     for serial in range(14):
         pod = replace(world.pod, uid=f"again-{serial}", name=f"again-{serial}")
@@ -66,7 +71,7 @@ def test_a_pipeline_that_has_decided_before_decides_as_a_new_one_does(world):
 
 
 @pytest.mark.parametrize("world", worlds(), ids=lambda world: world.id)
-def test_the_node_that_is_chosen_has_the_highest_total_of_a_full_ranking(world):
+def test_the_node_that_is_chosen_has_the_highest_total_of_a_full_ranking(world: World) -> None:
     state, deciding = state_of(world.objects), pipeline(world)
     for serial in range(4):
         pod = replace(world.pod, uid=f"again-{serial}", name=f"again-{serial}")
@@ -82,9 +87,9 @@ def test_the_node_that_is_chosen_has_the_highest_total_of_a_full_ranking(world):
         state.table.add_pod(pod, said.node)
 
 
-def test_every_built_in_plugin_says_what_its_answers_depend_on_for_a_plain_pod():
+def test_every_built_in_plugin_says_what_its_answers_depend_on_for_a_plain_pod() -> None:
     state = state_of([make_node("a"), make_node("b")])
-    query = Query(parse("Pod", make_pod("web", cpu="1")), state.table)
+    query = Query(parse_pod(make_pod("web", cpu="1")), state.table)
     made = [make_plugin(e.name, {}, "filter" if PLUGINS[e.name].filters else "score") for e in DEFAULT_PREDICATES]
     for plugin in made:
         declared = plugin.dependencies
@@ -92,11 +97,11 @@ def test_every_built_in_plugin_says_what_its_answers_depend_on_for_a_plain_pod()
         assert known or not plugin.concerns(query.pod), plugin.name
 
 
-def test_the_second_pod_of_a_kind_sees_the_room_that_the_first_took():
+def test_the_second_pod_of_a_kind_sees_the_room_that_the_first_took() -> None:
     state, deciding = state_of([make_node("a", cpu="1"), make_node("b", cpu="1")]), pipeline()
     chosen = []
     for name in ("one", "two", "three"):
-        pod = parse("Pod", make_pod(name, cpu="600m"))
+        pod = parse_pod(make_pod(name, cpu="600m"))
         said = deciding.decide(pod, state, Random(0))
         chosen.append(said.node if isinstance(said, Placement) else said.message)
         if isinstance(said, Placement):
@@ -104,59 +109,59 @@ def test_the_second_pod_of_a_kind_sees_the_room_that_the_first_took():
     assert chosen == ["a", "b", "0/2 nodes are available: 2 Insufficient cpu."]
 
 
-def nominated(state, node: str, priority: int, cpu: str = "1"):
-    pod = parse("Pod", make_pod("guest", cpu=cpu, priority=priority, nominated=node))
+def nominated(state: State, node: str, priority: int, cpu: str = "1") -> Pod:
+    pod = parse_pod(make_pod("guest", cpu=cpu, priority=priority, nominated=node))
     state.nominate(pod, node)
     return pod
 
 
-def test_a_pod_that_is_nominated_to_a_node_keeps_its_room_there_from_pods_of_no_higher_priority():
+def test_a_pod_that_is_nominated_to_a_node_keeps_its_room_there_from_pods_of_no_higher_priority() -> None:
     state = state_of([make_node("a", cpu="1")])
     guest = nominated(state, "a", priority=5)
-    equal = parse("Pod", make_pod("equal", cpu="500m", priority=5))
-    higher = parse("Pod", make_pod("higher", cpu="500m", priority=6))
-    said = pipeline().decide(equal, state, Random(0))
+    equal = parse_pod(make_pod("equal", cpu="500m", priority=5))
+    higher = parse_pod(make_pod("higher", cpu="500m", priority=6))
+    said = as_diagnosis(pipeline().decide(equal, state, Random(0)))
     assert said.message == "0/1 nodes are available: 1 Insufficient cpu."
     assert said.plugins == {"NodeResourcesFit"}
-    assert pipeline().decide(higher, state, Random(0)).node == "a"
-    assert pipeline().decide(guest, state, Random(0)).node == "a"
+    assert as_placement(pipeline().decide(higher, state, Random(0))).node == "a"
+    assert as_placement(pipeline().decide(guest, state, Random(0))).node == "a"
     state.withdraw(guest.uid)
-    assert pipeline().decide(equal, state, Random(0)).node == "a"
+    assert as_placement(pipeline().decide(equal, state, Random(0))).node == "a"
 
 
-def test_a_node_must_fit_without_the_nominated_pods_too_as_they_may_never_come():
+def test_a_node_must_fit_without_the_nominated_pods_too_as_they_may_never_come() -> None:
     zone = {"topology.kubernetes.io/zone": "z1"}
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "topology.kubernetes.io/zone"}
     wants = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     state = state_of([make_node("a", labels=zone)])
-    guest = parse("Pod", make_pod("guest", labels={"app": "db"}, priority=5, nominated="a"))
+    guest = parse_pod(make_pod("guest", labels={"app": "db"}, priority=5, nominated="a"))
     state.nominate(guest, "a")
-    said = pipeline().decide(parse("Pod", make_pod("web", affinity=wants)), state, Random(0))
+    said = as_diagnosis(pipeline().decide(parse_pod(make_pod("web", affinity=wants)), state, Random(0)))
     assert said.message == "0/1 nodes are available: 1 node(s) didn't match pod affinity rules."
     state.withdraw(guest.uid)
     state.table.add_pod(guest, "a")
-    assert pipeline().decide(parse("Pod", make_pod("web", affinity=wants)), state, Random(0)).node == "a"
+    assert as_placement(pipeline().decide(parse_pod(make_pod("web", affinity=wants)), state, Random(0))).node == "a"
 
 
-def test_deciding_with_nominated_pods_leaves_the_table_as_it_was():
+def test_deciding_with_nominated_pods_leaves_the_table_as_it_was() -> None:
     state = state_of([make_node("a"), make_node("b"), make_pod("there", node="a", cpu="1")])
     before = state.table.statistics(), state.table.used.copy()
     nominated(state, "a", priority=5, cpu="3")
-    pipeline().decide(parse("Pod", make_pod("web", cpu="2")), state, Random(0))
+    pipeline().decide(parse_pod(make_pod("web", cpu="2")), state, Random(0))
     assert (state.table.statistics(), state.table.used.tolist()) == (before[0], before[1].tolist())
 
 
-def test_a_pod_goes_to_the_node_that_was_made_free_for_it_whatever_others_are_worth():
+def test_a_pod_goes_to_the_node_that_was_made_free_for_it_whatever_others_are_worth() -> None:
     objects = [make_node("a", cpu="4"), make_node("b", cpu="4"), make_pod("there", node="b", cpu="2")]
     state = state_of(objects)
-    pod = parse("Pod", make_pod("web", cpu="1", nominated="b", priority=5))
+    pod = parse_pod(make_pod("web", cpu="1", nominated="b", priority=5))
     state.nominate(pod, "b")
-    said = pipeline().decide(pod, state, Random(0))
+    said = as_placement(pipeline().decide(pod, state, Random(0)))
     assert (said.node, said.evaluated, said.feasible) == ("b", 1, 1)
-    elsewhere = parse("Pod", make_pod("big", cpu="3", nominated="b", priority=5))
-    assert pipeline().decide(elsewhere, state, Random(0)).node == "a"
-    gone = parse("Pod", make_pod("late", cpu="1", nominated="gone", priority=5))
-    assert pipeline().decide(gone, state, Random(0)).node == "a"
+    elsewhere = parse_pod(make_pod("big", cpu="3", nominated="b", priority=5))
+    assert as_placement(pipeline().decide(elsewhere, state, Random(0))).node == "a"
+    gone = parse_pod(make_pod("late", cpu="1", nominated="gone", priority=5))
+    assert as_placement(pipeline().decide(gone, state, Random(0))).node == "a"
 
 
 FAILURE = 'running "Failing" filter plugin: no such disk'
@@ -168,57 +173,59 @@ class Failing(FilterPlugin):
     def __init__(self, on: str) -> None:
         self._on = on
 
-    def filter(self, query, state, rows):
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         failed = np.array([state.table.name(int(row)) == self._on for row in row_numbers(rows)])
         return Verdicts(failed * np.int8(Code.ERROR), failed.astype(np.int64), lambda cause: (FAILURE,))
 
 
-def test_a_filter_that_fails_on_a_node_ends_the_attempt_with_its_words():
+def test_a_filter_that_fails_on_a_node_ends_the_attempt_with_its_words() -> None:
     state = state_of([make_node("a"), make_node("b"), make_node("c", unschedulable=True)])
-    pod = parse("Pod", make_pod("web", cpu="1"))
+    pod = parse_pod(make_pod("web", cpu="1"))
     before = make_plugin("NodeUnschedulable", {}, "filter")
-    said = Pipeline([before, Failing("a")], []).decide(pod, state, Random(0))
+    said = as_diagnosis(Pipeline([before, Failing("a")], []).decide(pod, state, Random(0)))
     assert (said.message, said.error) == (FAILURE, True)
     refused_already = Pipeline([before, Failing("c")], []).decide(pod, state, Random(0))
     assert isinstance(refused_already, Placement)
 
 
-def test_a_filter_that_failed_on_a_node_refused_before_it_ends_the_attempt_once_the_node_has_room():
+def test_a_filter_that_failed_on_a_node_refused_before_it_ends_the_attempt_once_the_node_has_room() -> None:
     state = state_of([make_node("a"), make_node("b"), make_node("c", cpu="1")])
-    state.table.add_pod(parse("Pod", make_pod("old", uid="old", cpu="1")), "c")
+    state.table.add_pod(parse_pod(make_pod("old", uid="old", cpu="1")), "c")
     failing = Failing("c")
     failing.dependencies = Dependencies(node_local=True, version=lambda query, state: ())
     deciding = Pipeline([make_plugin("NodeResourcesFit", {}, "filter"), failing], [])
-    assert isinstance(deciding.decide(parse("Pod", make_pod("one", cpu="1")), state, Random(0)), Placement)
+    assert isinstance(deciding.decide(parse_pod(make_pod("one", cpu="1")), state, Random(0)), Placement)
     state.table.remove_pod("old")
-    said = deciding.decide(parse("Pod", make_pod("two", cpu="1")), state, Random(0))
+    said = as_diagnosis(deciding.decide(parse_pod(make_pod("two", cpu="1")), state, Random(0)))
     assert (said.message, said.error) == (FAILURE, True)
 
 
-def decided_twice(plugin: str, state, spec, meanwhile):
+def decided_twice(
+    plugin: str, state: State, spec: Mapping[str, Any], meanwhile: Callable[[Pipeline], None]
+) -> tuple[Placement | Diagnosis, Placement | Diagnosis]:
     """What is decided for the second of two pods alike, between which something happens; and by a new pipeline."""
 
     def new() -> Pipeline:
         return Pipeline([make_plugin(name, {}, "filter") for name in ("NodeAffinity", plugin)], [], TieBreak.FIRST)
 
-    one, two = (parse("Pod", make_pod(name, labels={"app": "web"}, **spec)) for name in ("one", "two"))
+    one, two = (parse_pod(make_pod(name, labels={"app": "web"}, **spec)) for name in ("one", "two"))
     deciding = new()
     assert isinstance(deciding.decide(one, state, Random(0)), Placement)
     meanwhile(deciding)
     return deciding.decide(two, state, Random(0)), new().decide(two, state, Random(0))
 
 
-def wanting(**term):
+def wanting(**term: Any) -> Body:
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}, **term}
     return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
 
 
-def test_a_pod_is_no_longer_the_first_of_its_group_when_its_namespace_is_no_longer_meant():
+def test_a_pod_is_no_longer_the_first_of_its_group_when_its_namespace_is_no_longer_meant() -> None:
     state = state_of([make_node(name, labels={"zone": name}) for name in "abc"])
 
     def name_team(*team: str) -> None:
         body = {"metadata": {"name": "default", "uid": "ns", "labels": dict.fromkeys(team, "")}}
-        state.put("Namespace", "default", parse("Namespace", body))
+        state.put("Namespace", "default", parse_namespace(body))
 
     name_team("team")
     spec = wanting(namespaceSelector={"matchLabels": {"team": ""}})
@@ -241,19 +248,21 @@ SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedu
         ),
     ],
 )
-def test_answers_by_domain_are_asked_for_anew_when_domains_get_other_numbers(plugin, spec, asked, monkeypatch):
+def test_answers_by_domain_are_asked_for_anew_when_domains_get_other_numbers(
+    plugin: str, spec: Mapping[str, Any], asked: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They do when so many other labels are asked about that the domains' own is forgotten."""
     monkeypatch.setattr("berth.engine.state.columns.KEPT_COLUMNS", 1)
     monkeypatch.setattr("berth.engine.state.domains.KEPT_KEYS", 0)
     state = state_of([make_node(name, labels={"zone": zone}) for name, zone in zip("abcd", "xyxy", strict=True)])
     state.table.label("zone")
     for name, zone in zip("abcd", "yxyx", strict=True):
-        state.table.set_node(parse("Node", make_node(name, labels={"zone": zone})))
-    web = parse("Pod", make_pod("web", labels={"app": "web"}))
+        state.table.set_node(parse_node(make_node(name, labels={"zone": zone})))
+    web = parse_pod(make_pod("web", labels={"app": "web"}))
     state.table.add_pod(web, "a")
 
     def other_labels_are_asked_about_and_the_pod_moves(deciding: Pipeline) -> None:
-        deciding.decide(parse("Pod", make_pod("other", **asked)), state, Random(0))
+        deciding.decide(parse_pod(make_pod("other", **asked)), state, Random(0))
         state.table.remove_pod(web.uid)
         state.table.add_pod(web, "b")
 
@@ -261,17 +270,17 @@ def test_answers_by_domain_are_asked_for_anew_when_domains_get_other_numbers(plu
     assert kept == new
 
 
-def test_resources_that_no_node_has_take_no_memory_however_many_pods_ask_for_them():
+def test_resources_that_no_node_has_take_no_memory_however_many_pods_ask_for_them() -> None:
     state, deciding = state_of([make_node("a"), make_node("b")]), pipeline()
     before = state.table.allocatable.nbytes
     for number in range(50):
-        pod = parse("Pod", make_pod("p", requests={f"example.com/{number}": 1}))
-        said = deciding.decide(pod, state, Random(0))
+        pod = parse_pod(make_pod("p", requests={f"example.com/{number}": 1}))
+        said = as_diagnosis(deciding.decide(pod, state, Random(0)))
         assert said.message == f"0/2 nodes are available: 2 Insufficient example.com/{number}."
     assert state.table.allocatable.nbytes == before
 
 
-def test_a_resource_counts_from_the_moment_that_a_node_has_it():
+def test_a_resource_counts_from_the_moment_that_a_node_has_it() -> None:
     gpu = "example.com/gpu"
     state = state_of([make_node("a"), make_node("b")])
     ignoring = make_plugin("NodeResourcesFit", {"ignoredResources": [gpu]}, "filter")
@@ -280,6 +289,6 @@ def test_a_resource_counts_from_the_moment_that_a_node_has_it():
     deciding = Pipeline([ignoring], [(scoring, 1)], TieBreak.FIRST)
     chosen = []
     for extended in ({}, {gpu: 4}):
-        state.table.set_node(parse("Node", make_node("b", extended=extended)))
-        chosen.append(deciding.decide(parse("Pod", make_pod("p", requests={gpu: 1})), state, Random(0)).node)
+        state.table.set_node(parse_node(make_node("b", extended=extended)))
+        chosen.append(as_placement(deciding.decide(parse_pod(make_pod("p", requests={gpu: 1})), state, Random(0))).node)
     assert chosen == ["a", "b"]

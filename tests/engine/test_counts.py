@@ -1,5 +1,7 @@
 """Counts by row are what a walk over all placed pods would count, whatever came, went and was asked in between."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,8 +9,9 @@ from hypothesis import strategies as st
 
 from berth.engine.state.pod_counts import KEPT_QUESTIONS, PodMatch
 from berth.engine.state.state import State
-from berth.model import LabelSelector, Requirement, Role, parse
-from support.builders import make_node, make_object, make_pod
+from berth.model import LabelSelector, Namespace, Pod, Requirement, Role, parse_namespace, parse_node, parse_pod
+from engine.expecting import node_of
+from support.builders import Body, make_node, make_object, make_pod
 
 NODES = ("a", "b", "c")
 NAMESPACES = ("shop", "bank", "void")
@@ -19,10 +22,10 @@ def selects(key: str, operator: str, *values: str) -> LabelSelector:
     return LabelSelector((Requirement(key, operator, values),))
 
 
-def a_namespace(name: str, team: str):
+def a_namespace(name: str, team: str) -> Namespace:
     body = make_object("Namespace", name)
     body["metadata"]["labels"] = {"team": team}
-    return parse("Namespace", body)
+    return parse_namespace(body)
 
 
 SELECTORS = (
@@ -56,16 +59,14 @@ class Counting:
 
     def __init__(self) -> None:
         self.state = State()
-        self.placed: list = []
+        self.placed: list[Pod] = []
         self.serial = 0
         for name in NODES:
             self.relabel(name, "z1")
 
     def pod(self, node: str, namespace: str, labels: dict[str, str], deleting: bool) -> None:
         self.serial += 1
-        pod = parse(
-            "Pod", make_pod(f"p{self.serial}", namespace=namespace, labels=labels, node=node, deleting=deleting)
-        )
+        pod = parse_pod(make_pod(f"p{self.serial}", namespace=namespace, labels=labels, node=node, deleting=deleting))
         self.state.table.add_pod(pod, node)
         self.placed.append(pod)
 
@@ -81,7 +82,7 @@ class Counting:
 
     def relabel(self, node: str, zone: str | None) -> None:
         labels = {} if zone is None else {"zone": zone}
-        self.state.table.set_node(parse("Node", make_node(node, labels=labels)))
+        self.state.table.set_node(parse_node(make_node(node, labels=labels)))
 
     def ask(self, matches: tuple[PodMatch, ...], terminating: bool, any_of: bool) -> None:
         if any_of and any(match.selector is None for match in matches):
@@ -96,13 +97,13 @@ class Counting:
         sums = counts.per_domain(ids, len(vocabulary.ids))
         by_zone = {value: int(sums[number]) for value, number in vocabulary.ids.items()}
         for value in by_zone:
-            inside = [name for name in NODES if table.node(name).labels.get("zone") == value]
+            inside = [name for name in NODES if node_of(table, name).labels.get("zone") == value]
             assert by_zone[value] == sum(want[name] for name in inside)
 
-    def _on(self, node: str) -> list:
+    def _on(self, node: str) -> list[Pod]:
         return [pod for pod in self.placed if pod.node_name == node]
 
-    def _matches(self, pod, matches: tuple[PodMatch, ...], terminating: bool, any_of: bool) -> bool:
+    def _matches(self, pod: Pod, matches: tuple[PodMatch, ...], terminating: bool, any_of: bool) -> bool:
         if pod.deleting and not terminating:
             return False
         return (any if any_of else all)(
@@ -123,7 +124,7 @@ class Counting:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(STEPS, max_size=40))
-def test_counts_are_what_a_walk_over_all_pods_counts(steps):
+def test_counts_are_what_a_walk_over_all_pods_counts(steps: list[tuple[Any, ...]]) -> None:
     counting = Counting()
     asked = []
     for what, *args in steps:
@@ -134,11 +135,11 @@ def test_counts_are_what_a_walk_over_all_pods_counts(steps):
         counting.ask(*args)
 
 
-def test_a_count_over_many_rows_stays_right_as_pods_come_and_go():
+def test_a_count_over_many_rows_stays_right_as_pods_come_and_go() -> None:
     state = State()
     for number in range(300):
-        state.table.set_node(parse("Node", make_node(f"n{number}")))
-    pods = [parse("Pod", make_pod(f"p{n}", labels={"app": "web"}, node=f"n{n % 300}")) for n in range(600)]
+        state.table.set_node(parse_node(make_node(f"n{number}")))
+    pods = [parse_pod(make_pod(f"p{n}", labels={"app": "web"}, node=f"n{n % 300}")) for n in range(600)]
     counts = state.table.counts.of((PodMatch(selects("app", "In", "web"), frozenset({"default"})),))
     for pod in pods:
         state.table.add_pod(pod, pod.node_name)
@@ -150,10 +151,10 @@ def test_a_count_over_many_rows_stays_right_as_pods_come_and_go():
     assert (len(rows), set(numbers.tolist())) == (300, {1})
 
 
-def test_domains_are_settled_otherwise_when_one_gets_its_first_pod_or_loses_its_last():
+def test_domains_are_settled_otherwise_when_one_gets_its_first_pod_or_loses_its_last() -> None:
     state = State()
     for name, zone in (("a", "z1"), ("b", "z1"), ("c", "z2")):
-        state.table.set_node(parse("Node", make_node(name, labels={"zone": zone})))
+        state.table.set_node(parse_node(make_node(name, labels={"zone": zone})))
     counts = state.table.counts.of((PodMatch(EVERYTHING, frozenset({"default"})),))
 
     def settlement() -> int:
@@ -165,35 +166,35 @@ def test_domains_are_settled_otherwise_when_one_gets_its_first_pod_or_loses_its_
     moved, before = [], settlement()
     for name, node in comes + goes:
         if node:
-            state.table.add_pod(parse("Pod", make_pod(name, uid=name)), node)
+            state.table.add_pod(parse_pod(make_pod(name, uid=name)), node)
         else:
             state.table.remove_pod(name)
         moved.append(settlement() != before)
         before = settlement()
 
     assert moved == [True, False, False, True, False, True, False, True]
-    state.table.set_node(parse("Node", make_node("d", labels={"zone": "z3"})))
+    state.table.set_node(parse_node(make_node("d", labels={"zone": "z3"})))
     assert settlement() != before  # nodes are others: what was settled is looked at anew
 
 
-def test_questions_that_nobody_asks_any_more_are_dropped_and_right_when_asked_again():
+def test_questions_that_nobody_asks_any_more_are_dropped_and_right_when_asked_again() -> None:
     state = State()
-    state.table.set_node(parse("Node", make_node("a")))
-    state.table.add_pod(parse("Pod", make_pod("p", labels={"app": "web"}, node="a")), "a")
+    state.table.set_node(parse_node(make_node("a")))
+    state.table.add_pod(parse_pod(make_pod("p", labels={"app": "web"}, node="a")), "a")
     first = PodMatch(selects("app", "In", "web"), frozenset({"default"}))
     state.table.counts.of((first,))
     for number in range(KEPT_QUESTIONS + 10):
         state.table.counts.of((PodMatch(selects("app", "In", f"v{number}"), frozenset({"default"})),))
     assert state.table.statistics()["pod_questions"] == KEPT_QUESTIONS
-    state.table.add_pod(parse("Pod", make_pod("q", labels={"app": "web"}, node="a")), "a")
+    state.table.add_pod(parse_pod(make_pod("q", labels={"app": "web"}, node="a")), "a")
     assert state.table.counts.of((first,)).column()[0] == 2
 
 
-def test_groups_and_terms_go_with_their_last_pod():
+def test_groups_and_terms_go_with_their_last_pod() -> None:
     state = State()
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
     anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    pods = [parse("Pod", make_pod(f"p{n}", labels={"app": f"a{n}"}, node="a", affinity=anti)) for n in range(5)]
+    pods = [parse_pod(make_pod(f"p{n}", labels={"app": f"a{n}"}, node="a", affinity=anti)) for n in range(5)]
     for pod in pods:
         state.table.add_pod(pod, "a")
     assert state.table.statistics() | {"pod_groups": 5, "carried_terms": 1} == state.table.statistics()
@@ -215,30 +216,32 @@ def test_groups_and_terms_go_with_their_last_pod():
         (None, ["default"], None, False),
     ],
 )
-def test_a_carried_term_is_found_by_the_pod_that_it_selects(selector, namespaces, namespace_selector, found):
+def test_a_carried_term_is_found_by_the_pod_that_it_selects(
+    selector: Body | None, namespaces: list[str], namespace_selector: Body | None, found: bool
+) -> None:
     state = State()
     state.put("Namespace", "default", a_namespace("default", "a"))
-    term = {"topologyKey": "zone", "namespaces": namespaces}
+    term: Body = {"topologyKey": "zone", "namespaces": namespaces}
     if selector is not None:
         term["labelSelector"] = selector
     if namespace_selector is not None:
         term["namespaceSelector"] = namespace_selector
     anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    carrier = parse("Pod", make_pod("carrier", node="a", affinity=anti))
-    state.table.set_node(parse("Node", make_node("a", labels={"zone": "z"})))
+    carrier = parse_pod(make_pod("carrier", node="a", affinity=anti))
+    state.table.set_node(parse_node(make_node("a", labels={"zone": "z"})))
     state.table.add_pod(carrier, "a")
-    asking = parse("Pod", make_pod("asking", labels={"app": "web"}))
+    asking = parse_pod(make_pod("asking", labels={"app": "web"}))
     terms = state.table.terms.matching(asking)
     assert [(c.role, int(np.sum(c.rows.column()))) for c in terms] == ([(Role.FORBIDDEN, 1)] if found else [])
 
 
-def test_a_namespace_that_is_not_known_counts_as_one_without_labels_for_carried_terms_only():
+def test_a_namespace_that_is_not_known_counts_as_one_without_labels_for_carried_terms_only() -> None:
     state = State()
     term = {"labelSelector": {}, "topologyKey": "zone", "namespaceSelector": {}}
     anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    state.table.set_node(parse("Node", make_node("a", labels={"zone": "z"})))
-    state.table.add_pod(parse("Pod", make_pod("carrier", node="a", affinity=anti)), "a")
-    asking = parse("Pod", make_pod("asking", namespace="unknown"))
+    state.table.set_node(parse_node(make_node("a", labels={"zone": "z"})))
+    state.table.add_pod(parse_pod(make_pod("carrier", node="a", affinity=anti)), "a")
+    asking = parse_pod(make_pod("asking", namespace="unknown"))
     assert len(state.table.terms.matching(asking)) == 1
-    state.table.add_pod(parse("Pod", make_pod("there", namespace="unknown", node="a")), "a")
+    state.table.add_pod(parse_pod(make_pod("there", namespace="unknown", node="a")), "a")
     assert not state.table.counts.of((PodMatch(EVERYTHING, frozenset(), EVERYTHING),))

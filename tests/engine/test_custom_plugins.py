@@ -3,12 +3,15 @@
 import logging
 import re
 from asyncio import CancelledError
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
 from random import Random
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 
-from berth.engine.answer_cache.equivalence import Axis
+from berth.engine.answer_cache.equivalence import Axis, EquivalenceGroups
 from berth.engine.custom_plugins.sandbox import guarded, problem_of
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import ANY, Event
@@ -18,6 +21,7 @@ from berth.engine.plugin import (
     BadArgument,
     Dependencies,
     FilterPlugin,
+    Plugin,
     PluginFailed,
     PodsRead,
     Query,
@@ -28,14 +32,16 @@ from berth.engine.plugins.taint_toleration import TaintToleration
 from berth.engine.preemption.preemption import Preemption
 from berth.engine.preemption.victims import Nomination
 from berth.engine.registry import OWN_PLUGINS, PLUGINS, UnknownPlugin, UnusablePlugin, make_plugin
+from berth.engine.state.state import State
 from berth.engine.testing import cluster, make
-from berth.engine.verdict import Code, PreFilter, Verdicts, refuse_where, row_count
-from berth.model import parse_pod
+from berth.engine.verdict import Code, Int64Column, PreFilter, Rows, Verdicts, refuse_where, row_count
+from berth.model import Pod, parse_pod
 from berth.policy import PolicyError, PolicyStore, load_policy
+from engine.expecting import as_placement
 from engine.packages import Site
 from policy.builders import make_policy
 from policy.harness import Clock, condition, in_force
-from support.builders import make_node, make_pod
+from support.builders import Body, make_node, make_pod
 
 PICKY = """
     from berth.engine.plugin import Dependencies, FilterPlugin, refuse_unknown
@@ -68,7 +74,7 @@ UNDERIVABLE = """
 
 
 @pytest.fixture
-def site(tmp_path, monkeypatch):
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """A folder on the path, to install packages into."""
     monkeypatch.syspath_prepend(tmp_path)
     folder = Site(tmp_path)
@@ -76,16 +82,16 @@ def site(tmp_path, monkeypatch):
     folder.forget()
 
 
-def a_pod(name="p", **more):
+def a_pod(name: str = "p", **more: Any) -> Pod:
     return parse_pod(make_pod(name, cpu="1", **more))
 
 
-def policy(*predicates, priorities=()):
+def policy(*predicates: Body, priorities: Sequence[Body] = ()) -> Body:
     spec = {"schedulerName": "berth", "predicates": list(predicates), "priorities": list(priorities)}
     return {"metadata": {"name": "mine"}, "spec": spec}
 
 
-def refused(*predicates, **more):
+def refused(*predicates: Body, **more: Any) -> list[tuple[str, str]]:
     with pytest.raises(PolicyError) as error:
         load_policy(policy(*predicates, **more))
     return [(problem.field, problem.message) for problem in error.value.problems]
@@ -94,21 +100,21 @@ def refused(*predicates, **more):
 # --- packages --------------------------------------------------------------------------------------------------------
 
 
-def test_a_policy_uses_a_plugin_of_an_installed_package(site):
+def test_a_policy_uses_a_plugin_of_an_installed_package(site: Site) -> None:
     site.install(PICKY, "Picky")
     pipeline = load_policy(policy({"name": "Picky", "args": {"disk": "SSD"}})).pipeline
     state = cluster([make_node("a"), make_node("b", labels={"disk": "ssd"})])
     assert pipeline.decide(a_pod(), state, Random(0)) == Placement("b", 2, 1)
 
 
-def test_a_policy_has_several_of_an_outside_plugin_under_names_of_their_own(site):
+def test_a_policy_has_several_of_an_outside_plugin_under_names_of_their_own(site: Site) -> None:
     site.install(PICKY, "Picky")
     entries = [{"name": f"only-{disk}", "plugin": "Picky", "args": {"disk": disk}} for disk in ("ssd", "tape")]
     pipeline = load_policy(policy(*entries)).pipeline
     assert [plugin.name for plugin in pipeline.filters[-2:]] == ["only-ssd", "only-tape"]
 
 
-def test_a_package_that_is_installed_while_the_scheduler_runs_is_found(site):
+def test_a_package_that_is_installed_while_the_scheduler_runs_is_found(site: Site) -> None:
     assert "Picky" not in PLUGINS
     with pytest.raises(UnknownPlugin):
         make_plugin("Picky", {"disk": "ssd"}, "filter")
@@ -118,7 +124,7 @@ def test_a_package_that_is_installed_while_the_scheduler_runs_is_found(site):
     assert make_plugin("Picky", {"disk": "ssd"}, "filter").name == "Picky"
 
 
-def test_nothing_is_imported_before_a_policy_names_it(site, monkeypatch):
+def test_nothing_is_imported_before_a_policy_names_it(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     module = site.install("raise SystemExit('imported')", "Lazy")
     assert "Lazy" in list(PLUGINS)
     load_policy(policy({"name": "NodeName"}))
@@ -140,7 +146,9 @@ def test_nothing_is_imported_before_a_policy_names_it(site, monkeypatch):
         ("from berth.engine.plugin import Plugin as Broken", "has to derive from FilterPlugin, ScorePlugin or PerNode"),
     ],
 )
-def test_a_package_that_is_no_good_is_refused_in_words_with_its_name_and_version(site, code, words):
+def test_a_package_that_is_no_good_is_refused_in_words_with_its_name_and_version(
+    site: Site, code: str, words: str
+) -> None:
     module = site.install(code, "Broken", package="faulty", version="2.1")
     where, message = refused({"name": "Broken"})[0]
     assert where == "spec.predicates[0].name"
@@ -148,7 +156,7 @@ def test_a_package_that_is_no_good_is_refused_in_words_with_its_name_and_version
     assert words in message
 
 
-def test_a_package_that_is_no_good_leaves_other_plugins_alone(site):
+def test_a_package_that_is_no_good_leaves_other_plugins_alone(site: Site) -> None:
     site.install("import no_such_module_anywhere", "Broken", package="faulty")
     site.install(PICKY, "Picky")
     load_policy(policy({"name": "Picky", "args": {"disk": "ssd"}}))
@@ -156,7 +164,7 @@ def test_a_package_that_is_no_good_leaves_other_plugins_alone(site):
     assert [where for where, _ in refused({"name": "Brokn"})] == ["spec.predicates[0].name"]
 
 
-def test_a_package_that_is_no_good_leaves_the_last_good_generation_and_other_policies_in_force(site):
+def test_a_package_that_is_no_good_leaves_the_last_good_generation_and_other_policies_in_force(site: Site) -> None:
     site.install("import no_such_module_anywhere", "Broken", package="faulty")
     book = PolicyStore(Clock())
     book.observe(make_policy("mine"))
@@ -169,7 +177,7 @@ def test_a_package_that_is_no_good_leaves_the_last_good_generation_and_other_pol
     assert "No module named 'no_such_module_anywhere'" in accepted["message"]
 
 
-def test_a_package_that_was_mended_is_imported_after_all(site):
+def test_a_package_that_was_mended_is_imported_after_all(site: Site) -> None:
     module = site.install("import no_such_module_anywhere", "Picky")
     assert refused({"name": "Picky", "args": {"disk": "ssd"}})
     site.write(module, PICKY)
@@ -178,7 +186,9 @@ def test_a_package_that_was_mended_is_imported_after_all(site):
 
 
 @pytest.mark.parametrize("name", ["NodeAffinity", "MatchNodeSelector", "LeastRequestedPriority", "LabelPreference"])
-def test_a_name_of_our_own_is_never_somebody_elses_and_a_warning_says_so_once(site, caplog, name):
+def test_a_name_of_our_own_is_never_somebody_elses_and_a_warning_says_so_once(
+    site: Site, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
     site.write("hostile", "raise SystemExit")
     site.offer("hostile", "6.6", {name: f"hostile:{name}"})
     with caplog.at_level(logging.WARNING, logger="berth.engine.custom_plugins.entry_points"):
@@ -193,7 +203,7 @@ def test_a_name_of_our_own_is_never_somebody_elses_and_a_warning_says_so_once(si
     ]
 
 
-def test_a_name_that_two_packages_offer_is_neithers(site):
+def test_a_name_that_two_packages_offer_is_neithers(site: Site) -> None:
     site.install(PICKY, "Picky", package="one")
     site.install(PICKY, "Picky", package="two")
     [(_, message)] = refused({"name": "Picky"})
@@ -201,12 +211,12 @@ def test_a_name_that_two_packages_offer_is_neithers(site):
     assert "package two 1.0" in message
 
 
-def test_a_name_that_is_nearly_that_of_an_outside_plugin_is_guessed(site):
+def test_a_name_that_is_nearly_that_of_an_outside_plugin_is_guessed(site: Site) -> None:
     site.install(PICKY, "Picky")
     assert "Picky" in refused({"name": "Pickyy"})[0][1]
 
 
-def test_a_plugin_in_the_wrong_list_is_refused(site):
+def test_a_plugin_in_the_wrong_list_is_refused(site: Site) -> None:
     site.install(PICKY, "Picky")
     assert refused(priorities=[{"name": "Picky"}])[0] == (
         "spec.priorities[0].name",
@@ -214,7 +224,7 @@ def test_a_plugin_in_the_wrong_list_is_refused(site):
     )
 
 
-def test_arguments_that_a_plugin_refuses_or_stumbles_over_are_said_with_their_path(site):
+def test_arguments_that_a_plugin_refuses_or_stumbles_over_are_said_with_their_path(site: Site) -> None:
     site.install(PICKY, "Picky")
     assert refused({"name": "Picky", "args": {"disc": "ssd"}})[0][0] == "spec.predicates[0].args.disc"
     [(where, message)] = refused({"name": "Picky"})
@@ -222,7 +232,7 @@ def test_arguments_that_a_plugin_refuses_or_stumbles_over_are_said_with_their_pa
     assert message.startswith("Picky cannot be made from these: KeyError: 'disk' (acme_")
 
 
-def test_a_plugin_cannot_change_the_arguments_of_the_policy(site):
+def test_a_plugin_cannot_change_the_arguments_of_the_policy(site: Site) -> None:
     site.install(PICKY, "Picky")
     active = load_policy(policy({"name": "Picky", "args": {"disk": "ssd"}}))
     assert active.policy.predicates[-1].args == {"disk": "ssd"}
@@ -232,14 +242,20 @@ def test_a_plugin_cannot_change_the_arguments_of_the_policy(site):
 
 
 class Fine(FilterPlugin, ScorePlugin):
-    def filter(self, query, state, rows):
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         return refuse_where(np.zeros(row_count(rows), dtype=np.bool_), Code.UNSCHEDULABLE, "never")
 
-    def score(self, query, state, rows):
+    def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         return np.zeros(row_count(rows), dtype=np.int64)
 
 
-async def judged_later(self, query, state, rows):
+class Failing(Fine):
+    """Fails while it is told to."""
+
+    failing = False
+
+
+async def judged_later(self: Plugin, query: Query, state: State, rows: Rows) -> None:
     return None
 
 
@@ -254,22 +270,22 @@ async def judged_later(self, query, state, rows):
         ({"filter": judged_later}, "filter() is a coroutine"),
     ],
 )
-def test_a_class_that_lacks_what_the_contract_needs_is_refused_in_words(body, words):
+def test_a_class_that_lacks_what_the_contract_needs_is_refused_in_words(body: dict[str, object], words: str) -> None:
     assert problem_of(Fine) == ""
     assert words in problem_of(type("Odd", (Fine,), body))
 
 
-def test_a_class_may_not_build_on_a_plugin_of_ours():
+def test_a_class_may_not_build_on_a_plugin_of_ours() -> None:
     assert "TaintToleration" in problem_of(type("Mine", (TaintToleration,), {}))
 
 
-def test_a_per_node_class_needs_something_to_say_and_a_known_word_for_what_it_reads():
+def test_a_per_node_class_needs_something_to_say_and_a_known_word_for_what_it_reads() -> None:
     assert "neither fits() nor points()" in problem_of(type("Mute", (PerNode,), {}))
     kind = type("Odd", (PerNode,), {"fits": lambda self, pod, node: True, "reads": "labels"})
     assert "Reads.LABELS" in problem_of(kind)
 
 
-def test_what_a_class_does_not_say_is_taken_for_the_worst():
+def test_what_a_class_does_not_say_is_taken_for_the_worst() -> None:
     plugin = make(Fine)
     assert plugin.retry_events == ANY
     assert plugin.dependencies == Dependencies()
@@ -288,12 +304,12 @@ def test_what_a_class_does_not_say_is_taken_for_the_worst():
         ({"dependencies": Dependencies(pods=PodsRead.USAGE)}, "no method filter_with_free()"),
     ],
 )
-def test_dependencies_that_cannot_be_are_refused_when_the_plugin_is_made(body, words):
+def test_dependencies_that_cannot_be_are_refused_when_the_plugin_is_made(body: dict[str, object], words: str) -> None:
     with pytest.raises(TypeError, match=re.escape(words)):
         make(type("Odd", (Fine,), body))
 
 
-def test_the_guard_is_around_the_methods_that_a_class_has_and_no_others():
+def test_the_guard_is_around_the_methods_that_a_class_has_and_no_others() -> None:
     kind = guarded(Fine, "Fine")
     assert kind.filter is not Fine.filter
     assert kind.pre_filter is FilterPlugin.pre_filter
@@ -307,30 +323,33 @@ def test_the_guard_is_around_the_methods_that_a_class_has_and_no_others():
 STATE = [make_node("a"), make_node("b"), make_node("c")]
 
 
-def codes(values, dtype=np.int8):
+NOT_A_SET: Any = ["a"]
+
+
+def codes(values: Sequence[int], dtype: type[np.integer[Any]] = np.int8) -> Verdicts:
     column = np.array(values, dtype=dtype)
     return Verdicts(column, column.astype(np.int64), lambda cause: ("because",))
 
 
-def deciding(**methods):
+def deciding(**methods: object) -> Placement | Diagnosis:
     """What a pipeline says whose only filter and score is a plugin with these methods."""
     plugin = make(type("Odd", (Fine,), methods), name="Odd")
     return Pipeline([plugin], [(plugin, 1)]).decide(a_pod(), cluster(STATE), Random(0))
 
 
-def raising(*given):
+def raising(*given: object) -> NoReturn:
     raise KeyError("boom")
 
 
-def leaving(*given):
+def leaving(*given: object) -> NoReturn:
     raise SystemExit(1)
 
 
-def cancelling(*given):
+def cancelling(*given: object) -> NoReturn:
     raise CancelledError("never mind")
 
 
-def gives(answer):
+def gives(answer: object) -> Callable[..., Any]:
     return lambda *given: answer
 
 
@@ -339,18 +358,18 @@ def gives(answer):
     ("fault", "words"),
     [(raising, "KeyError: 'boom'"), (leaving, "SystemExit: 1"), (cancelling, "CancelledError: never mind")],
 )
-def test_what_a_plugin_raises_comes_out_as_its_failure(method, fault, words):
+def test_what_a_plugin_raises_comes_out_as_its_failure(method: str, fault: Callable[..., object], words: str) -> None:
     with pytest.raises(PluginFailed, match=rf"plugin Odd failed: {method}\(\) raised {words}"):
         deciding(**{method: fault})
 
 
 @pytest.mark.parametrize("field", ["static_key", "filter_version", "score_version"])
-def test_what_a_function_of_its_dependencies_raises_comes_out_as_its_failure(field):
+def test_what_a_function_of_its_dependencies_raises_comes_out_as_its_failure(field: str) -> None:
     with pytest.raises(PluginFailed, match=rf"plugin Odd failed: dependencies.{field}\(\) raised KeyError: 'boom'"):
         deciding(dependencies=Dependencies(**{field: raising}))
 
 
-def declaring(**fields):
+def declaring(**fields: Any) -> dict[str, object]:
     return {"dependencies": Dependencies(**fields)}
 
 
@@ -364,7 +383,7 @@ def declaring(**fields):
         ({"filter": gives(codes([0, -1, 0]))}, "filter() gave codes from -1 to 0"),
         ({"pre_filter": gives(True)}, "pre_filter() gave True, not a PreFilter"),
         ({"pre_filter": gives(PreFilter(code=Code.UNRESOLVABLE))}, "pre_filter() gave a tuple, not a tuple of reasons"),
-        ({"pre_filter": gives(PreFilter(nodes=["a"]))}, "pre_filter() gave a list for nodes"),
+        ({"pre_filter": gives(PreFilter(nodes=NOT_A_SET))}, "pre_filter() gave a list for nodes"),
         ({"concerns": gives(None)}, "concerns() gave None, not True or False"),
         (declaring(static_key=gives([])), "dependencies.static_key() gave a list, which has no hash"),
         (declaring(version=gives({})), "dependencies.filter_version() gave a dict, which has no hash"),
@@ -381,7 +400,7 @@ def declaring(**fields):
         ({"pre_score": gives(1)}, "pre_score() gave 1, not True or False"),
     ],
 )
-def test_what_is_no_answer_comes_out_as_the_plugins_failure(methods, words):
+def test_what_is_no_answer_comes_out_as_the_plugins_failure(methods: dict[str, object], words: str) -> None:
     with pytest.raises(PluginFailed) as failed:
         deciding(**methods)
     assert failed.value.plugin == "Odd"
@@ -389,7 +408,7 @@ def test_what_is_no_answer_comes_out_as_the_plugins_failure(methods, words):
 
 
 @pytest.mark.parametrize("fault", [raising, gives("because"), gives(()), gives((1,))])
-def test_words_that_are_none_are_the_plugins_failure_too(fault):
+def test_words_that_are_none_are_the_plugins_failure_too(fault: Callable[..., Any]) -> None:
     ones = np.ones(3, dtype=np.int8)
     with pytest.raises(PluginFailed, match=r"describe\(\) of filter\(\)"):
         deciding(filter=gives(Verdicts(ones, ones.astype(np.int64), fault)))
@@ -406,7 +425,7 @@ def test_words_that_are_none_are_the_plugins_failure_too(fault):
         ("take_failures", None),
     ],
 )
-def test_the_rarer_methods_are_guarded_as_well(method, answer):
+def test_the_rarer_methods_are_guarded_as_well(method: str, answer: object) -> None:
     state = cluster(STATE)
     query = Query(a_pod(), state.table)
     plugin = make(type("Odd", (Fine,), {method: gives(answer)}))
@@ -423,7 +442,7 @@ def test_the_rarer_methods_are_guarded_as_well(method, answer):
         ("rows_with_pods", np.ones(3, dtype=np.bool_)),
     ],
 )
-def test_the_rarer_functions_of_dependencies_are_guarded_as_well(field, answer):
+def test_the_rarer_functions_of_dependencies_are_guarded_as_well(field: str, answer: object) -> None:
     state = cluster(STATE)
     plugin = make(type("Odd", (Fine,), declaring(**{field: gives(answer)})))
     more = (0, 1, [0]) if field == "affected_rows" else ()
@@ -434,9 +453,9 @@ def test_the_rarer_functions_of_dependencies_are_guarded_as_well(field, answer):
 ZONES = [make_node(name, labels={"zone": zone}) for name, zone in (("a", "x"), ("b", "y"), ("c", "y"))]
 
 
-def zone_axes(query, state):
-    query.plan.setdefault("ByZone", [Axis(state.table.domains("zone"))])
-    return query.plan["ByZone"]
+def zone_axes(query: Query, state: State) -> list[Axis]:
+    axes: list[Axis] = query.plan.setdefault("ByZone", [Axis(state.table.domains("zone"))])
+    return axes
 
 
 class ByZone(Fine):
@@ -444,17 +463,17 @@ class ByZone(Fine):
 
     dependencies = Dependencies(score_axes=zone_axes)
 
-    def score_groups(self, query, state, groups):
+    def score_groups(self, query: Query, state: State, groups: EquivalenceGroups) -> Int64Column:
         return 100 - groups.feasible
 
-    def score(self, query, state, rows):
+    def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
         ids = state.table.label("zone")[0][rows]
         return 100 - np.bincount(ids)[ids]
 
 
-def test_a_plugin_may_score_by_groups():
+def test_a_plugin_may_score_by_groups() -> None:
     pipeline = Pipeline([], [(make(ByZone), 1)], TieBreak.FIRST)
-    assert [pipeline.decide(a_pod(), cluster(ZONES), Random(0)).node for _ in range(2)] == ["a", "a"]
+    assert [as_placement(pipeline.decide(a_pod(), cluster(ZONES), Random(0))).node for _ in range(2)] == ["a", "a"]
 
 
 @pytest.mark.parametrize(
@@ -469,15 +488,17 @@ def test_a_plugin_may_score_by_groups():
         (ZONES, {"normalized_groups": gives([101, 0])}, "normalized_groups() gave scores from 0 to 101"),
     ],
 )
-def test_what_is_no_answer_for_groups_is_the_plugins_failure(nodes, methods, words):
+def test_what_is_no_answer_for_groups_is_the_plugins_failure(
+    nodes: Sequence[Body], methods: dict[str, object], words: str
+) -> None:
     plugin = make(type("Odd", (ByZone,), methods))
     with pytest.raises(PluginFailed) as failed:
         Pipeline([], [(plugin, 1)]).decide(a_pod(), cluster(nodes), Random(0))
     assert words in failed.value.problem
 
 
-def test_a_failure_inside_a_failure_is_told_once():
-    def fits_row(self, query, state, row):
+def test_a_failure_inside_a_failure_is_told_once() -> None:
+    def fits_row(self: Plugin, query: Query, state: State, row: int) -> bool:
         return bool(self.filter(query, state, np.array([row])).codes[0] == 0)
 
     state = cluster(STATE)
@@ -487,8 +508,8 @@ def test_a_failure_inside_a_failure_is_told_once():
     assert failed.value.problem.startswith("filter() raised KeyError: 'boom'")
 
 
-def test_a_plugin_is_asked_about_rows_with_a_node_only():
-    def score(self, query, state, rows):
+def test_a_plugin_is_asked_about_rows_with_a_node_only() -> None:
+    def score(self: Plugin, query: Query, state: State, rows: Rows) -> Int64Column:
         return np.array([len(state.table.name(int(row))) for row in np.arange(9)[rows]], dtype=np.int64)
 
     state = cluster([make_node("gone"), *STATE])
@@ -498,33 +519,33 @@ def test_a_plugin_is_asked_about_rows_with_a_node_only():
     assert pipeline.decide(a_pod(), state, Random(0)) == Placement("a", 3, 3)
 
 
-def test_columns_that_a_plugin_keeps_for_itself_are_not_written_by_the_engine():
+def test_columns_that_a_plugin_keeps_for_itself_are_not_written_by_the_engine() -> None:
     kept = np.array([1, 2, 3])
 
     class Keeps(Fine):
         dependencies = Dependencies(node_local=True, version=gives(()))
 
-        def score(self, query, state, rows):
+        def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
             return kept
 
-        def score_row(self, query, state, row):
+        def score_row(self, query: Query, state: State, row: int) -> int:
             return 77
 
-        def bounds(self, scores):
+        def bounds(self, scores: Int64Column) -> object:
             return 0
 
-        def scale(self, scores, bounds):
+        def scale(self, scores: Int64Column, bounds: object) -> Int64Column:
             return scores
 
     state, plugin = cluster(STATE), make(Keeps)
     pipeline = Pipeline([], [(plugin, 1)], TieBreak.FIRST)
     for number in range(3):
         pod = a_pod(f"p{number}", uid=f"u{number}")
-        state.table.add_pod(pod, pipeline.decide(pod, state, Random(0)).node)
+        state.table.add_pod(pod, as_placement(pipeline.decide(pod, state, Random(0))).node)
     assert kept.tolist() == [1, 2, 3]
 
 
-def test_scores_outside_their_bounds_are_cut():
+def test_scores_outside_their_bounds_are_cut() -> None:
     plugin = make(type("Odd", (Fine,), {"bounds": gives(0), "scale": gives(np.array([-7, 3, 4000]))}))
     assert plugin.scale(np.zeros(3, dtype=np.int64), 0).tolist() == [0, 3, 100]
 
@@ -534,35 +555,35 @@ def test_scores_outside_their_bounds_are_cut():
 
 @pytest.mark.parametrize("method", ["version", "filter", "pre_filter", "fits_row", "score", "score_row", "scale"])
 @pytest.mark.parametrize("version", [None, ()])
-def test_a_plugin_that_fails_once_leaves_no_answer_behind_that_is_half_right(method, version):
+def test_a_plugin_that_fails_once_leaves_no_answer_behind_that_is_half_right(
+    method: str, version: tuple[()] | None
+) -> None:
     """It fails in the middle of bringing the answers up to date, then works again: as if it had never failed."""
 
-    def kind():
-        class Flaky(Fine):
-            failing = False
-
-            def __init__(self, args):
+    def kind() -> type[Failing]:
+        class Flaky(Failing):
+            def __init__(self, args: Mapping[str, Any]) -> None:
                 self.dependencies = Dependencies(node_local=True, version=self.version)
 
-            def version(self, query, state):
+            def version(self, query: Query, state: State) -> Hashable | None:
                 return version
 
-            def filter(self, query, state, rows):
+            def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
                 return refuse_where(state.table.used[0, rows] >= 2000, Code.UNSCHEDULABLE, "full")
 
-            def score(self, query, state, rows):
+            def score(self, query: Query, state: State, rows: Rows) -> Int64Column:
                 return state.table.used[0, rows] // 1000
 
-            def bounds(self, scores):
+            def bounds(self, scores: Int64Column) -> object:
                 return int(scores.max(initial=0))
 
-            def scale(self, scores, bounds):
+            def scale(self, scores: Int64Column, bounds: object) -> Int64Column:
                 return scores * 10
 
         for name in ("version", "filter", "pre_filter", "fits_row", "score", "score_row", "scale"):
             own = getattr(Flaky, name)
 
-            def ask(self, *given, own=own, name=name):
+            def ask(self: Plugin, *given: object, own: Callable[..., object] = own, name: str = name) -> object:
                 if Flaky.failing and name == method:
                     raise OSError("now and then")
                 return own(self, *given)
@@ -572,7 +593,7 @@ def test_a_plugin_that_fails_once_leaves_no_answer_behind_that_is_half_right(met
 
     state, flaky = cluster(STATE), kind()
 
-    def pipeline(of):
+    def pipeline(of: type[Plugin]) -> Pipeline:
         rest = make_plugin("NodeResourcesFit", {}, "filter"), make_plugin("NodeResourcesFit", {}, "score")
         return Pipeline([rest[0], make(of)], [(rest[1], 1), (make(of), 1)], TieBreak.FIRST)
 
@@ -594,7 +615,7 @@ def test_a_plugin_that_fails_once_leaves_no_answer_behind_that_is_half_right(met
     assert failures or (rows_alone if version is None else method == "pre_filter")  # these are not asked then
 
 
-def test_a_plugin_that_fails_after_another_was_asked_again_does_not_hide_what_that_one_said():
+def test_a_plugin_that_fails_after_another_was_asked_again_does_not_hide_what_that_one_said() -> None:
     """The first filter refuses b once a has pods, which reaches beyond the node that changed; the second fails."""
 
     class Neighbours(Fine):
@@ -603,7 +624,7 @@ def test_a_plugin_that_fails_after_another_was_asked_again_does_not_hide_what_th
             affected_rows=lambda query, state, before, now, rows: range(state.table.span),
         )
 
-        def filter(self, query, state, rows):
+        def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
             away = np.zeros(state.table.capacity, dtype=np.bool_)
             away[: 2 if state.table.pods_on("a") else 0] = True
             return refuse_where(away[rows], Code.UNSCHEDULABLE, "node(s) were next to pods")
@@ -611,10 +632,10 @@ def test_a_plugin_that_fails_after_another_was_asked_again_does_not_hide_what_th
     class Second(Fine):
         failing = False
 
-        def __init__(self, args):
+        def __init__(self, args: Mapping[str, Any]) -> None:
             self.dependencies = Dependencies(version=self.version)
 
-        def version(self, query, state):
+        def version(self, query: Query, state: State) -> Hashable | None:
             if Second.failing:
                 raise OSError("now and then")
             return ()
@@ -622,7 +643,7 @@ def test_a_plugin_that_fails_after_another_was_asked_again_does_not_hide_what_th
     state = cluster([*STATE, make_node("d")])
     pipeline = Pipeline([make(Neighbours), make(Second)], [], TieBreak.FIRST)
     one = a_pod("one", uid="one")
-    state.table.add_pod(one, pipeline.decide(one, state, Random(0)).node)
+    state.table.add_pod(one, as_placement(pipeline.decide(one, state, Random(0))).node)
     Second.failing = True
     with pytest.raises(PluginFailed, match="plugin Second failed"):
         pipeline.decide(a_pod("two"), state, Random(0))
@@ -630,24 +651,24 @@ def test_a_plugin_that_fails_after_another_was_asked_again_does_not_hide_what_th
     assert pipeline.decide(a_pod("two"), state, Random(0)) == Placement("c", 4, 2)
 
 
-def test_answers_without_a_version_are_asked_for_anew_and_about_the_pod_itself():
+def test_answers_without_a_version_are_asked_for_anew_and_about_the_pod_itself() -> None:
     """Pods that are alike to Kubernetes' plugins may differ to another: by name, or by priority."""
 
-    def refuse(self, query, state, rows):
+    def refuse(self: Plugin, query: Query, state: State, rows: Rows) -> Verdicts:
         names = [state.table.name(int(row)) for row in np.arange(9)[rows]]
         away = np.array([name not in (query.pod.name[-1], "z") for name in names])
         return refuse_where(away, Code.UNSCHEDULABLE, "not mine")
 
     state = cluster([*STATE, make_node("z")])
     pipeline = Pipeline([make(type("ByName", (Fine,), {"filter": refuse}))], [], TieBreak.FIRST)
-    nodes = [pipeline.decide(a_pod(f"pod-{letter}"), state, Random(0)).node for letter in "abcacb"]
+    nodes = [as_placement(pipeline.decide(a_pod(f"pod-{letter}"), state, Random(0))).node for letter in "abcacb"]
     assert nodes == list("abcacb")
 
 
-def test_preemption_asks_a_plugin_that_says_nothing_of_pods_about_every_node_without_its_victims():
+def test_preemption_asks_a_plugin_that_says_nothing_of_pods_about_every_node_without_its_victims() -> None:
     """On node a it wants company, and nothing in its class says so."""
 
-    def wants_company(self, query, state, rows):
+    def wants_company(self: Plugin, query: Query, state: State, rows: Rows) -> Verdicts:
         alone = [name == "a" and not state.table.pods_on(name) for name in map(state.table.name, np.arange(9)[rows])]
         return refuse_where(np.array(alone), Code.UNSCHEDULABLE, "node(s) were lonely")
 
@@ -661,7 +682,7 @@ def test_preemption_asks_a_plugin_that_says_nothing_of_pods_about_every_node_wit
     assert found.node == "b"
 
 
-def test_a_diagnosis_of_an_outside_plugin_that_names_no_events_is_retried_on_any():
+def test_a_diagnosis_of_an_outside_plugin_that_names_no_events_is_retried_on_any() -> None:
     refusing = {"filter": lambda self, query, state, rows: codes([1] * row_count(rows))}
     said = deciding(**refusing)
     assert isinstance(said, Diagnosis)
@@ -669,9 +690,9 @@ def test_a_diagnosis_of_an_outside_plugin_that_names_no_events_is_retried_on_any
     assert said.wakes_on == ANY
 
 
-def test_bad_arguments_stay_bad_arguments():
+def test_bad_arguments_stay_bad_arguments() -> None:
     class Choosy(Fine):
-        def __init__(self, args):
+        def __init__(self, args: Mapping[str, Any]) -> None:
             refuse_unknown(args, "some")
 
     with pytest.raises(BadArgument, match="known are some"):

@@ -29,9 +29,10 @@ PODS = st.builds(
 
 def state_of(allocatable: dict[str, int], pods: list[dict[str, Any]], places: int) -> State:
     state = State()
-    given = {"memory": allocatable.get("memory", 0), "pods": places}
     extended = {name: amount for name, amount in allocatable.items() if name != "memory"}
-    state.table.set_node(parse_node(make_node("a", cpu=1, **given, extended=extended)))
+    state.table.set_node(
+        parse_node(make_node("a", cpu=1, memory=allocatable.get("memory", 0), pods=places, extended=extended))
+    )
     for number, pod in enumerate(pods):
         state.table.add_pod(parse_pod(make_pod(f"placed-{number}", node="a", **pod)), "a")
     return state

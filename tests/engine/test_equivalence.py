@@ -12,8 +12,9 @@ from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.plugin import Query
 from berth.engine.registry import make_plugin
 from berth.engine.state.node_table import NodeTable
+from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, row_numbers
-from berth.model import parse, parse_pod
+from berth.model import Pod, parse_node, parse_pod
 from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES
 from engine.worlds import state_of
 from support.builders import make_node, make_pod
@@ -67,7 +68,9 @@ def node(number: int, labelled: bool = True) -> dict[str, Any]:
 
 @pytest.mark.parametrize("lacking", [None, 6])
 @pytest.mark.parametrize("kind", KINDS)
-def test_totals_that_are_kept_differ_from_a_full_ranking_by_what_all_nodes_get_alike(kind, lacking):
+def test_totals_that_are_kept_differ_from_a_full_ranking_by_what_all_nodes_get_alike(
+    kind: str, lacking: int | None
+) -> None:
     state = state_of([node(number, labelled=number != lacking) for number in range(20)])
     deciding, random, placed = pipeline(), Random(kind), []
     for serial in range(60):
@@ -81,7 +84,7 @@ def test_totals_that_are_kept_differ_from_a_full_ranking_by_what_all_nodes_get_a
         disturb(state, random, serial, placed)
 
 
-def compare(deciding: Pipeline, pod, state) -> None:
+def compare(deciding: Pipeline, pod: Pod, state: State) -> None:
     query, answers = Query(pod, state.table), deciding._answers[pod.signature]
     survey = deciding.survey(query, state)
     rows = row_numbers(survey.rows)
@@ -98,11 +101,13 @@ def totals_of(answers: CachedAnswers) -> Int64Column:
     totals = ranking._levels
     if answers._grouped is not None:
         kept = answers._grouped
+        assert kept.by_group is not None
+        assert ranking._of is not None
         totals = totals + kept.weight * np.array([kept.by_group.get(group, 0) for group in ranking._of.tolist()])
     return totals
 
 
-def disturb(state, random: Random, serial: int, placed: list[str]) -> None:
+def disturb(state: State, random: Random, serial: int, placed: list[str]) -> None:
     """Now and then pods leave, pods of others come, and a node is taken away or comes back."""
     match random.randrange(7):
         case 0 if placed:
@@ -116,7 +121,7 @@ def disturb(state, random: Random, serial: int, placed: list[str]) -> None:
         case 3 if not serial % 4:
             state.table.remove_node("n3")
         case 4:
-            state.table.set_node(parse("Node", node(3)))
+            state.table.set_node(parse_node(node(3)))
 
 
 def grouped(*axes: str) -> tuple[NodeTable, EquivalenceGroups]:
@@ -128,7 +133,7 @@ def grouped(*axes: str) -> tuple[NodeTable, EquivalenceGroups]:
     return state.table, groups
 
 
-def test_a_group_is_one_combination_of_places_on_all_axes():
+def test_a_group_is_one_combination_of_places_on_all_axes() -> None:
     table, groups = grouped(ZONE, HOSTNAME)
     assert groups.shape == (3, 6)
     assert groups.nodes == 6
@@ -139,7 +144,7 @@ def test_a_group_is_one_combination_of_places_on_all_axes():
     assert hosts.tolist() == table.domains(HOSTNAME).ids[:6].tolist()
 
 
-def test_a_place_whose_last_node_does_not_fit_any_more_is_not_inhabited():
+def test_a_place_whose_last_node_does_not_fit_any_more_is_not_inhabited() -> None:
     _, groups = grouped(ZONE, HOSTNAME)
     before = groups.settlement
     assert groups.move(0, 0, did_fit=True, fits=False)
@@ -149,7 +154,7 @@ def test_a_place_whose_last_node_does_not_fit_any_more_is_not_inhabited():
     assert groups.settlement > before
 
 
-def test_so_many_combinations_that_nodes_are_fewer_make_no_groups():
+def test_so_many_combinations_that_nodes_are_fewer_make_no_groups() -> None:
     hosts = [make_node(f"n{number}", labels={"a": f"a{number}", "b": f"b{number}"}) for number in range(70)]
     table = state_of(hosts).table
     axes = [Axis(table.domains(key)) for key in "ab"]
@@ -157,7 +162,7 @@ def test_so_many_combinations_that_nodes_are_fewer_make_no_groups():
     assert EquivalenceGroups.by(axes, table.rows, np.ones(70, dtype=np.bool_)) is None
 
 
-def test_so_many_inhabited_combinations_that_columns_are_faster_make_no_groups():
+def test_so_many_inhabited_combinations_that_columns_are_faster_make_no_groups() -> None:
     hosts = [make_node(f"n{number}", labels={"a": f"a{number}"}) for number in range(MOST_INHABITED + 1)]
     table = state_of(hosts).table
     axes = [Axis(table.domains("a"))]

@@ -23,8 +23,11 @@ NAMES = st.sampled_from([f"n{i}" for i in range(80)])  # more than the first col
 @given(
     st.lists(st.tuples(NAMES, st.none() | st.sampled_from(["", "a", "b"]), st.booleans()), max_size=200), st.integers(0)
 )
-def test_a_fact_follows_nodes_as_they_come_change_and_go(steps, first_asked):
-    table, known = NodeTable(), {}
+def test_a_fact_follows_nodes_as_they_come_change_and_go(
+    steps: list[tuple[str, str | None, bool]], first_asked: int
+) -> None:
+    table = NodeTable()
+    known: dict[str, str | None] = {}
     for number, (name, value, stays) in enumerate(steps):
         if number == first_asked % 200:
             assert facts_of(table) == known
@@ -37,7 +40,7 @@ def test_a_fact_follows_nodes_as_they_come_change_and_go(steps, first_asked):
     assert facts_of(table) == known
 
 
-def test_values_that_no_node_has_any_more_take_no_memory():
+def test_values_that_no_node_has_any_more_take_no_memory() -> None:
     table = NodeTable()
     for number in range(1000):
         table.set_node(parse_node(make_node("n", labels={"zone": str(number)})))
@@ -47,7 +50,7 @@ def test_values_that_no_node_has_any_more_take_no_memory():
     assert set(fact.values) == {None}
 
 
-def test_a_fact_costs_nothing_until_it_is_asked_for():
+def test_a_fact_costs_nothing_until_it_is_asked_for() -> None:
     table = NodeTable()
     table.set_node(parse_node(make_node("n")))
     assert table.statistics()["facts"] == 0
@@ -55,7 +58,7 @@ def test_a_fact_costs_nothing_until_it_is_asked_for():
     assert table.statistics()["facts"] == 1
 
 
-def test_kept_answers_are_asked_for_anew_when_a_fact_changes_that_somebody_asked_for():
+def test_kept_answers_are_asked_for_anew_when_a_fact_changes_that_somebody_asked_for() -> None:
     table = NodeTable()
     table.set_node(parse_node(make_node("n", annotations={"team": "a"})))
     unread = table.static_version

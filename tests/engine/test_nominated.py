@@ -1,6 +1,9 @@
 """Nominated pods in columns: every verdict is the one that moving them in the table, node after node, gives."""
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,18 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.engine import pipeline as pipeline_module
-from berth.engine.per_node import PerNode, Reads
+from berth.engine.diagnosis import Survey
+from berth.engine.per_node import NodeView, PerNode, Reads
 from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import FilterPlugin, PluginFailed, Query
 from berth.engine.preemption.preemption import NoNomination, Preemption
 from berth.engine.registry import make_plugin
-from berth.engine.state.node_table import PODS
+from berth.engine.state.node_table import PODS, NodeTable
+from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.pod_counts import PodMatch
 from berth.engine.state.state import State
 from berth.engine.testing import check_contract, make
-from berth.engine.verdict import Code, refuse_where, row_numbers
+from berth.engine.trial import moved
+from berth.engine.verdict import Code, Rows, Verdicts, refuse_where, row_numbers
 from berth.judge.verdicts import verdict_on
-from berth.model import LabelSelector, Requirement, object_key, parse, parse_node, parse_pod
+from berth.model import LabelSelector, Pod, Requirement, object_key, parse, parse_namespace, parse_node, parse_pod
 from berth.policy import import_configuration, load_policy
 from berth.policy.defaults import DEFAULT_PREDICATES
 from berth.policy.expressions.plugins import make_predicate
@@ -27,12 +33,13 @@ from berth.policy.records import Predicate
 from berth.scheduler.cache.cache import Cache
 from conformance.agreement import differences
 from conformance.oracle.generator import nominated_cases
+from engine.expecting import as_nomination
 from engine.storage import make_claim
 from engine.test_preemption import image_of, preempt
 from reference import engine as reference
 from reference.profile import profile_of
 from reference.world import World
-from support.builders import make_node, make_object, make_pod
+from support.builders import Body, make_node, make_object, make_pod
 
 HOSTNAME, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"
 WEB = {"app": "web"}
@@ -45,7 +52,7 @@ class Lonely(PerNode):
     name = "Lonely"
     reads = Reads.PODS
 
-    def fits(self, pod, node):
+    def fits(self, pod: Pod, node: NodeView) -> bool | str:
         return len(node.pods) < 3 or "node(s) had company"
 
 
@@ -55,9 +62,9 @@ HALF_FREE = make_predicate(
 
 
 @cache
-def readers():
+def readers() -> Pipeline:
     """The predicates by default, and others that read pods in all the ways that there are."""
-    legacy = [
+    legacy: list[tuple[str, Body]] = [
         ("CheckServiceAffinity", {"labels": [RACK]}),
         ("MaxGCEPDVolumeCount", {"maxVolumes": 2}),
         ("MaxEBSVolumeCount", {"maxVolumes": 1}),
@@ -73,12 +80,17 @@ def readers():
     )
 
 
-def one_by_one(pipeline, pod, state, survey):
+Refusals = dict[str, tuple[str, Code, tuple[str, ...]]]
+"""The plugin, the code and the reasons, by node."""
+
+
+def one_by_one(pipeline: Pipeline, pod: Pod, state: State, survey: Survey) -> Refusals:
     """The first refusal of each node, with its nominated pods moved there, else without them."""
-    found = {}
+    found: Refusals = {}
     for row in row_numbers(survey.rows).tolist():
         refusal = pipeline.refusal(Query(pod, state.table), state, row, survey.opinions)
         if refusal is not None:
+            assert refusal.verdicts is not None
             found[state.table.name(row)] = (
                 refusal.plugin.name,
                 Code(int(refusal.verdicts.codes[0])),
@@ -87,8 +99,8 @@ def one_by_one(pipeline, pod, state, survey):
     return found
 
 
-def in_columns(state, survey):
-    found = {}
+def in_columns(state: State, survey: Survey) -> Refusals:
+    found: Refusals = {}
     for position, row in enumerate(row_numbers(survey.rows).tolist()):
         for opinion in survey.opinions:
             if opinion.verdicts is not None and opinion.verdicts.codes[position] != Code.FITS:
@@ -98,7 +110,7 @@ def in_columns(state, survey):
     return found
 
 
-def check_both_ways(pipeline, pod, state):
+def check_both_ways(pipeline: Pipeline, pod: Pod, state: State) -> None:
     before = image_of(state)
     survey = pipeline.survey(Query(pod, state.table), state)
     assert image_of(state) == before
@@ -113,11 +125,11 @@ def check_both_ways(pipeline, pod, state):
 
 
 @cache
-def cases():
+def cases() -> list[Body]:
     return list(nominated_cases("columns", 24, 7))
 
 
-def state_of_case(case):
+def state_of_case(case: Body) -> State:
     cached = Cache()
     for body in case["objects"]:
         cached.observe(body["kind"], body)
@@ -125,14 +137,14 @@ def state_of_case(case):
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_in_clusters_of_every_theme_columns_say_what_moving_the_pods_says(part):
+def test_in_clusters_of_every_theme_columns_say_what_moving_the_pods_says(part: int) -> None:
     for case in cases()[part::4]:
         pipeline = load_policy(import_configuration(case["config"]).manifests[0]).pipeline
         check_both_ways(pipeline, parse_pod(case["pod"]), state_of_case(case))
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_in_clusters_of_every_theme_columns_say_what_plain_loops_say(part):
+def test_in_clusters_of_every_theme_columns_say_what_plain_loops_say(part: int) -> None:
     for case in cases()[part::4]:
         pipeline = load_policy(import_configuration(case["config"]).manifests[0]).pipeline
         pod, state = parse_pod(case["pod"]), state_of_case(case)
@@ -143,11 +155,11 @@ def test_in_clusters_of_every_theme_columns_say_what_plain_loops_say(part):
 # --- small clusters in which everything meets ------------------------------------------------------------------------
 
 
-def namespace(name, team):
+def namespace(name: str, team: str) -> Body:
     return make_object("Namespace", name, metadata={"labels": {"team": team}})
 
 
-def term(draw):
+def term(draw: st.DrawFn) -> Body:
     labels = draw(st.sampled_from([{"app": "web"}, {"app": "db"}, {}]))
     found = {
         "labelSelector": {"matchLabels": labels},
@@ -163,7 +175,7 @@ def term(draw):
     return found
 
 
-def constraint(draw):
+def constraint(draw: st.DrawFn) -> Body:
     found = {
         "maxSkew": draw(st.integers(1, 2)),
         "topologyKey": draw(st.sampled_from([HOSTNAME, ZONE, RACK])),
@@ -193,9 +205,9 @@ TAKES, MEETS, HOLDS = "takes resources", "meets others", "holds ports and disks"
 EVERYTHING = frozenset({TAKES, MEETS, HOLDS})
 
 
-def some_pod(draw, name, manners, **more):
+def some_pod(draw: st.DrawFn, name: str, manners: frozenset[str], **more: Any) -> Body:
     """A pod that may have to do with others in these manners; `more` in the words of make_pod."""
-    said = {"priority": draw(st.sampled_from([0, 1, 1]))}
+    said: Body = {"priority": draw(st.sampled_from([0, 1, 1]))}
     said["labels"] = draw(st.sampled_from([{}, WEB, WEB, {"app": "db"}]))
     said["namespace"] = draw(st.sampled_from(["default", "default", "default", "other", "unknown"]))
     if TAKES in manners:
@@ -210,7 +222,7 @@ def some_pod(draw, name, manners, **more):
 
 
 @st.composite
-def clusters(draw, manners, spreads=0):
+def clusters(draw: st.DrawFn, manners: frozenset[str], spreads: int = 0) -> tuple[State, Pod]:
     """A state with nodes, placed and nominated pods; and a pod to place, with so many constraints at least."""
     state = State()
     for body in (
@@ -247,27 +259,27 @@ def clusters(draw, manners, spreads=0):
     return state, parse_pod(some_pod(draw, "new", manners, **wish, **own))
 
 
-def alone(name):
+def alone(name: str) -> Pipeline:
     return Pipeline([make_plugin(name, {}, "filter")], [])
 
 
 @given(clusters(frozenset(), spreads=1))
 @settings(max_examples=200)
-def test_by_spreading_columns_say_what_moving_the_pods_says(cluster):
+def test_by_spreading_columns_say_what_moving_the_pods_says(cluster: tuple[State, Pod]) -> None:
     state, pod = cluster
     check_both_ways(alone("PodTopologySpread"), pod, state)
 
 
 @given(clusters(frozenset({MEETS})))
 @settings(max_examples=200)
-def test_by_affinity_columns_say_what_moving_the_pods_says(cluster):
+def test_by_affinity_columns_say_what_moving_the_pods_says(cluster: tuple[State, Pod]) -> None:
     state, pod = cluster
     check_both_ways(alone("InterPodAffinity"), pod, state)
 
 
 @given(clusters(frozenset({TAKES, HOLDS})))
 @settings(max_examples=100)
-def test_by_resources_ports_and_disks_columns_say_what_moving_the_pods_says(cluster):
+def test_by_resources_ports_and_disks_columns_say_what_moving_the_pods_says(cluster: tuple[State, Pod]) -> None:
     state, pod = cluster
     for name in ("NodeResourcesFit", "NodePorts", "VolumeRestrictions", "MaxGCEPDVolumeCount"):
         check_both_ways(alone(name), pod, state)
@@ -276,7 +288,7 @@ def test_by_resources_ports_and_disks_columns_say_what_moving_the_pods_says(clus
 
 @given(clusters(EVERYTHING))
 @settings(max_examples=100)
-def test_columns_say_of_each_node_what_moving_its_nominated_pods_says(cluster):
+def test_columns_say_of_each_node_what_moving_its_nominated_pods_says(cluster: tuple[State, Pod]) -> None:
     state, pod = cluster
     check_both_ways(readers(), pod, state)
 
@@ -284,7 +296,7 @@ def test_columns_say_of_each_node_what_moving_its_nominated_pods_says(cluster):
 # --- what is moved, and what is not ----------------------------------------------------------------------------------
 
 
-def crowd(count, **more):
+def crowd(count: int, **more: Any) -> State:
     """As many nodes, and a nominated pod on each."""
     state = State()
     for number in range(count):
@@ -294,7 +306,7 @@ def crowd(count, **more):
     return state
 
 
-def keeps_away(app):
+def keeps_away(app: str) -> Body:
     terms = [{"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": HOSTNAME}]
     return {"podAntiAffinity": {REQUIRED: terms}}
 
@@ -319,7 +331,7 @@ SPREAD = [
     ],
     ids=["spreading", "anti-affinity", "ports", "volumes"],
 )
-def test_no_pod_is_moved_for_a_decision_that_columns_can_make(wish, monkeypatch):
+def test_no_pod_is_moved_for_a_decision_that_columns_can_make(wish: Body, monkeypatch: pytest.MonkeyPatch) -> None:
     state = crowd(20, ports=[80], affinity=keeps_away("db"))
     pipeline = Pipeline([make_plugin(entry.name, {}, "filter") for entry in DEFAULT_PREDICATES], [])
     monkeypatch.setattr(pipeline_module, "moved", None)
@@ -327,14 +339,16 @@ def test_no_pod_is_moved_for_a_decision_that_columns_can_make(wish, monkeypatch)
     assert pipeline.survey(Query(pod, state.table), state).with_nominated
 
 
-def test_only_pods_with_volumes_are_moved_for_a_pod_with_volumes(monkeypatch):
+def test_only_pods_with_volumes_are_moved_for_a_pod_with_volumes(monkeypatch: pytest.MonkeyPatch) -> None:
     state = crowd(20)
     disk = {"name": "v", "gcePersistentDisk": {"pdName": "one"}}
     state.nominate(parse_pod(make_pod("has-disk", volumes=[disk])), "n7")
     pipeline = Pipeline([make_plugin(entry.name, {}, "filter") for entry in DEFAULT_PREDICATES], [])
-    moves, moved = [], pipeline_module.moved
+    moves: list[set[str]] = []
 
-    def watched(query, table, add=(), remove=()):
+    def watched(
+        query: Query, table: NodeTable, add: Sequence[tuple[Pod, str]] = (), remove: Sequence[tuple[Pod, str]] = ()
+    ) -> AbstractContextManager[None]:
         moves.append({node for _, node in add})
         return moved(query, table, add, remove)
 
@@ -344,20 +358,26 @@ def test_only_pods_with_volumes_are_moved_for_a_pod_with_volumes(monkeypatch):
     assert np.flatnonzero(~survey.fits).tolist() == [state.table.row("n7")]
 
 
-def test_nominated_pods_are_found_by_the_labels_that_their_namespaces_have_now():
+def test_nominated_pods_are_found_by_the_labels_that_their_namespaces_have_now() -> None:
     state = State()
     state.table.set_node(parse_node(make_node("n", labels={HOSTNAME: "n"})))
-    state.put("Namespace", "other", parse("Namespace", namespace("other", "blue")))
+    state.put("Namespace", "other", parse_namespace(namespace("other", "blue")))
     state.nominate(parse_pod(make_pod("nominated", namespace="other")), "n")
     newcomer, rows = parse_pod(make_pod("new")), row_numbers(state.table.rows)
     blue = LabelSelector((Requirement("team", "In", ("blue",)),))
     question = (PodMatch(LabelSelector(()), frozenset(), blue),)
-    assert state.nominated_pods.beside(newcomer, rows).meeting(question).tolist() == [1]
-    state.put("Namespace", "other", parse("Namespace", namespace("other", "red")))
-    assert state.nominated_pods.beside(newcomer, rows).meeting(question).tolist() == [0]
+
+    def meeting() -> list[int]:
+        nominated = state.nominated_pods.beside(newcomer, rows)
+        assert nominated is not None
+        return [int(count) for count in nominated.meeting(question)]
+
+    assert meeting() == [1]
+    state.put("Namespace", "other", parse_namespace(namespace("other", "red")))
+    assert meeting() == [0]
 
 
-def test_nothing_is_kept_of_nominated_pods_that_are_withdrawn():
+def test_nothing_is_kept_of_nominated_pods_that_are_withdrawn() -> None:
     state = crowd(200, ports=[80], affinity=keeps_away("db"))
     for number in range(200):
         state.withdraw(f"pod-default-nominated-{number}")
@@ -378,16 +398,16 @@ class Pairs(FilterPlugin):
     name = "Pairs"
     counts_nominated = True
 
-    def filter(self, query, state, rows):
+    def filter(self, query: Query, state: State, rows: Rows) -> Verdicts:
         return refuse_where(state.table.used[PODS, rows] > 1, Code.UNSCHEDULABLE, "node(s) had a pair")
 
-    def filter_with_nominated(self, query, state, nominated):
+    def filter_with_nominated(self, query: Query, state: State, nominated: NominatedRows) -> Verdicts | None:
         pods = state.table.used[PODS, nominated.rows]
         pods = pods + nominated.taking(PODS) if self.counts_nominated else pods
         return refuse_where(pods > 1, Code.UNSCHEDULABLE, "node(s) had a pair")
 
 
-def test_the_contract_is_checked_for_nominated_pods():
+def test_the_contract_is_checked_for_nominated_pods() -> None:
     nodes = [make_node(name) for name in "ab"]
     pods = [make_pod("one", node="a"), make_pod("two", node="a"), make_pod("three", node="b")]
     newcomer = parse_pod(make_pod("new"))
@@ -397,19 +417,19 @@ def test_the_contract_is_checked_for_nominated_pods():
 
 
 @pytest.mark.parametrize("answer", [np.zeros(1, np.bool_), "all"])
-def test_columns_for_nominated_pods_that_are_none_are_a_failure_of_the_plugin(answer):
+def test_columns_for_nominated_pods_that_are_none_are_a_failure_of_the_plugin(answer: object) -> None:
     kind = type("Odd", (Pairs,), {"filter_with_nominated": lambda self, query, state, nominated: answer})
     state = crowd(3)
     with pytest.raises(PluginFailed, match="filter_with_nominated"):
         Pipeline([make(kind)], []).survey(Query(parse_pod(make_pod("new")), state.table), state)
 
 
-def test_nobody_is_evicted_on_a_node_that_fits_only_with_the_pods_that_are_nominated_to_it():
+def test_nobody_is_evicted_on_a_node_that_fits_only_with_the_pods_that_are_nominated_to_it() -> None:
     near_db = [{"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": HOSTNAME}]
     state = State()
     state.table.set_node(parse_node(make_node("n", cpu=4, labels={HOSTNAME: "n"})))
     state.table.add_pod(parse_pod(make_pod("low", cpu=4, node="n", priority=0)), "n")
     state.nominate(parse_pod(make_pod("nominated", cpu=1, labels={"app": "db"}, priority=100)), "n")
-    wish = {"affinity": {"podAffinity": {REQUIRED: near_db}}}
+    wish: Body = {"affinity": {"podAffinity": {REQUIRED: near_db}}}
     assert isinstance(preempt(state, make_pod("new", cpu=1, priority=10, **wish)), NoNomination)
-    assert preempt(state, make_pod("new", cpu=1, priority=10)).node == "n"
+    assert as_nomination(preempt(state, make_pod("new", cpu=1, priority=10))).node == "n"

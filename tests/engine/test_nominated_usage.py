@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.engine.plugin import Query
+from berth.engine.state.state import State
 from berth.model import parse_node, parse_pod
 from engine.test_preemption import Bystander, pipeline
 from engine.worlds import state_of
@@ -19,7 +20,7 @@ WAITING = st.lists(
 )
 
 
-def world(placed, waiting):
+def world(placed: list[tuple[str, str]], waiting: list[tuple[str, int, str, str]]) -> State:
     nodes = [make_node(name, cpu="4", memory="4", extended={"x/gpu": "2"}) for name in NODES]
     pods = [make_pod(f"placed-{i}", node=node, cpu=cpu) for i, (node, cpu) in enumerate(placed)]
     state = state_of([*nodes, *pods])
@@ -30,7 +31,9 @@ def world(placed, waiting):
 
 
 @given(PLACED, WAITING, AMOUNTS, st.integers(0, 3), st.booleans())
-def test_what_is_said_of_the_nodes_is_what_moving_the_nominated_pods_says(placed, waiting, cpu, priority, is_guest):
+def test_what_is_said_of_the_nodes_is_what_moving_the_nominated_pods_says(
+    placed: list[tuple[str, str]], waiting: list[tuple[str, int, str, str]], cpu: str, priority: int, is_guest: bool
+) -> None:
     state = world(placed, waiting)
     name = "guest-0" if is_guest else "newcomer"
     pod = parse_pod(make_pod(name, cpu=cpu, memory="1", priority=priority, requests={"x/gpu": "1"}))
@@ -42,13 +45,14 @@ def test_what_is_said_of_the_nodes_is_what_moving_the_nominated_pods_says(placed
     assert (state.table.free == free).all()
 
 
-def test_pods_come_and_go_and_only_those_count_that_the_pod_has_to_yield_to():
+def test_pods_come_and_go_and_only_those_count_that_the_pod_has_to_yield_to() -> None:
     state = world([], [])
     guests = [parse_pod(make_pod(f"guest-{i}", cpu="1", priority=i % 3)) for i in range(200)]
     for i, guest in enumerate(guests):
         state.nominate(guest, NODES[i % 4])
     newcomer = parse_pod(make_pod("newcomer", priority=2))
     found = state.nominated_pods.usage_beside(newcomer)
+    assert found is not None
     expected = [sum(1 for i in range(200) if i % 3 == 2 and i % 4 == place) for place in range(4)]
     cpu = found.amounts[state.table.known_resource("cpu")]
     assert dict(
@@ -59,18 +63,23 @@ def test_pods_come_and_go_and_only_those_count_that_the_pod_has_to_yield_to():
     assert state.nominated_pods.usage_beside(newcomer) is None
 
 
-def test_a_node_that_is_made_again_finds_its_guests():
+def test_a_node_that_is_made_again_finds_its_guests() -> None:
     state = world([], [])
     pod, newcomer = parse_pod(make_pod("guest", cpu="3")), parse_pod(make_pod("newcomer", cpu="2"))
+
+    def nodes_with_nominated() -> list[str] | None:
+        found = state.nominated_pods.usage_beside(newcomer)
+        return None if found is None else [state.table.name(row) for row in found.rows.tolist()]
+
     state.nominate(pod, "late")
-    assert state.nominated_pods.usage_beside(newcomer) is None
+    assert nodes_with_nominated() is None
     state.table.set_node(parse_node(make_node("late", cpu="4")))
-    assert [state.table.name(row) for row in state.nominated_pods.usage_beside(newcomer).rows.tolist()] == ["late"]
+    assert nodes_with_nominated() == ["late"]
     state.table.remove_node("late")
-    assert state.nominated_pods.usage_beside(newcomer) is None
+    assert nodes_with_nominated() is None
     state.table.set_node(parse_node(make_node("another", cpu="4")))
     state.table.set_node(parse_node(make_node("late", cpu="4")))
-    assert [state.table.name(row) for row in state.nominated_pods.usage_beside(newcomer).rows.tolist()] == ["late"]
+    assert nodes_with_nominated() == ["late"]
     survey = pipeline().survey(Query(newcomer, state.table), state)
     fits = dict(
         zip(

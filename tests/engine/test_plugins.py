@@ -1,6 +1,8 @@
 """What single plugins promise beyond the contract and the vectors: arguments, claims, and refusals in words."""
 
+from collections.abc import Mapping, Sequence
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -9,11 +11,14 @@ from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.plugin import BadArgument, Query
 from berth.engine.registry import UnknownPlugin, make_plugin
 from berth.model import parse_pod
+from engine.expecting import as_diagnosis
 from engine.worlds import state_of
-from support.builders import make_node, make_pod
+from support.builders import Body, make_node, make_pod
 
 
-def decide(name, objects, pod, args=None):
+def decide(
+    name: str, objects: Sequence[Body], pod: Body, args: Mapping[str, Any] | None = None
+) -> Placement | Diagnosis:
     return Pipeline([make_plugin(name, args or {}, "filter")], []).decide(parse_pod(pod), state_of(objects), Random(0))
 
 
@@ -32,8 +37,8 @@ NODES = [make_node("a", labels={"zone": "z1"}), make_node("b", labels={"zone": "
     ],
 )
 def test_a_pod_that_needs_what_this_version_cannot_judge_is_refused_in_words_that_name_the_plugin(
-    plugin, objects, pod, words
-):
+    plugin: str, objects: Sequence[Body], pod: Body, words: str
+) -> None:
     diagnosis = decide(plugin, [*NODES, *objects], pod)
     assert isinstance(diagnosis, Diagnosis)
     assert words in diagnosis.message
@@ -89,35 +94,37 @@ def test_a_pod_that_needs_what_this_version_cannot_judge_is_refused_in_words_tha
         ("VolumeBinding", {"bindTimeoutSeconds": -5}, "bindTimeoutSeconds"),
     ],
 )
-def test_an_argument_that_makes_no_sense_is_refused_with_its_field(plugin, args, field):
+def test_an_argument_that_makes_no_sense_is_refused_with_its_field(
+    plugin: str, args: Mapping[str, Any], field: str
+) -> None:
     with pytest.raises(BadArgument) as refusal:
         make_plugin(plugin, args, "filter")
     assert refusal.value.field == field
 
 
-def test_balanced_allocation_takes_no_weights():
+def test_balanced_allocation_takes_no_weights() -> None:
     with pytest.raises(BadArgument, match="must be 1"):
         make_plugin("NodeResourcesBalancedAllocation", {"resources": [{"name": "cpu", "weight": 2}]}, "score")
 
 
-def test_the_defaults_that_kube_scheduler_writes_out_are_taken_as_they_are():
+def test_the_defaults_that_kube_scheduler_writes_out_are_taken_as_they_are() -> None:
     make_plugin("InterPodAffinity", {"hardPodAffinityWeight": 1, "ignorePreferredTermsOfExistingPods": False}, "filter")
     make_plugin("PodTopologySpread", {"defaultingType": "System"}, "filter")
     make_plugin("VolumeBinding", {"bindTimeoutSeconds": 600}, "filter")
     make_plugin("NodeAffinity", {"addedAffinity": None}, "filter")
 
 
-def test_an_unknown_plugin_is_refused_with_the_names_that_are_known():
+def test_an_unknown_plugin_is_refused_with_the_names_that_are_known() -> None:
     with pytest.raises(UnknownPlugin, match="NodeResourcesFit"):
         make_plugin("NodeResourceFit", {}, "filter")
 
 
-def test_a_plugin_serves_only_at_its_points():
+def test_a_plugin_serves_only_at_its_points() -> None:
     with pytest.raises(BadArgument, match="ImageLocality does not filter nodes"):
         make_plugin("ImageLocality", {}, "filter")
 
 
-def test_ignored_resources_are_not_looked_at():
+def test_ignored_resources_are_not_looked_at() -> None:
     pod = make_pod("p", requests={"example.com/gpu": "1"})
     assert isinstance(decide("NodeResourcesFit", NODES, pod), Diagnosis)
     assert isinstance(decide("NodeResourcesFit", NODES, pod, {"ignoredResources": ["example.com/gpu"]}), Placement)
@@ -126,7 +133,7 @@ def test_ignored_resources_are_not_looked_at():
     assert isinstance(decide("NodeResourcesFit", NODES, cpu, {"ignoredResources": ["cpu"]}), Diagnosis)
 
 
-def test_a_node_that_is_short_of_one_of_many_resources_is_refused_with_its_name():
+def test_a_node_that_is_short_of_one_of_many_resources_is_refused_with_its_name() -> None:
     names = [f"example.com/r{number:02}" for number in range(80)]
     nodes = [
         make_node("all", extended=dict.fromkeys(names, 1)),
@@ -134,12 +141,12 @@ def test_a_node_that_is_short_of_one_of_many_resources_is_refused_with_its_name(
     ]
     pod = make_pod("p", requests=dict.fromkeys(names, "1"))
     assert decide("NodeResourcesFit", nodes, pod) == Placement("all", 2, 1)
-    assert decide("NodeResourcesFit", nodes[1:], pod).message == (
+    assert as_diagnosis(decide("NodeResourcesFit", nodes[1:], pod)).message == (
         "0/1 nodes are available: 1 Insufficient example.com/r79."
     )
 
 
-def test_a_plugin_that_is_in_a_pipeline_twice_goes_by_the_arguments_of_each():
+def test_a_plugin_that_is_in_a_pipeline_twice_goes_by_the_arguments_of_each() -> None:
     state = state_of([make_node("a", cpu="8", memory="1Gi"), make_node("b", cpu="1", memory="64Gi")])
     pod = parse_pod(make_pod("p", cpu="1", memory="512Mi"))
     query = Query(pod, state.table)
@@ -150,7 +157,7 @@ def test_a_plugin_that_is_in_a_pipeline_twice_goes_by_the_arguments_of_each():
         assert plugin.score(query, state, state.table.rows).tolist() == alone.tolist()
 
 
-def test_the_balance_of_many_resources_is_the_same_for_one_node_as_for_all():
+def test_the_balance_of_many_resources_is_the_same_for_one_node_as_for_all() -> None:
     """A cut to whole numbers shows in which order floats were added up."""
     names = ["cpu", "memory", "example.com/a", "example.com/b", "example.com/c"]
     node = make_node("a", cpu=20, memory=20, extended=dict.fromkeys(names[2:], 20))

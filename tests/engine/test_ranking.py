@@ -28,7 +28,7 @@ def best_of(levels: list[int], of: list[int], points: list[int], place: np.ndarr
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_best_are_those_of_all_nodes_with_the_highest_sum_of_level_and_points(seed):
+def test_the_best_are_those_of_all_nodes_with_the_highest_sum_of_level_and_points(seed: int) -> None:
     random, table = Random(seed), zoned()
     groups = EquivalenceGroups.by([Axis(table.domains("zone"))], table.rows, np.ones(NODES, dtype=np.bool_))
     assert groups is not None
@@ -48,7 +48,7 @@ def test_the_best_are_those_of_all_nodes_with_the_highest_sum_of_level_and_point
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_without_groups_the_best_are_those_with_the_highest_level(seed):
+def test_without_groups_the_best_are_those_with_the_highest_level(seed: int) -> None:
     random, (_, place) = Random(seed), zoned().name_order
     levels = [random.randrange(5) for _ in range(NODES)]
     standings = NodeRanking(np.array(levels), None, place)
@@ -59,7 +59,7 @@ def test_without_groups_the_best_are_those_with_the_highest_level(seed):
         standings.set(at, levels[at], standings.of(at))
 
 
-def test_a_group_that_all_nodes_have_left_has_no_best():
+def test_a_group_that_all_nodes_have_left_has_no_best() -> None:
     table = zoned()
     groups = EquivalenceGroups.by([Axis(table.domains("zone"))], table.rows, np.ones(NODES, dtype=np.bool_))
     assert groups is not None
@@ -73,7 +73,7 @@ def test_a_group_that_all_nodes_have_left_has_no_best():
     assert standings.best(points).tolist() == sorted(place[groups.of <= 1].tolist())
 
 
-def test_the_first_change_makes_ready_for_others_even_if_it_changes_nothing():
+def test_the_first_change_makes_ready_for_others_even_if_it_changes_nothing() -> None:
     _, place = zoned().name_order
     standings = NodeRanking(np.zeros(NODES, dtype=np.int64), None, place)
     assert not isinstance(standings.best(), array)

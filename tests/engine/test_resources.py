@@ -3,8 +3,10 @@
 import gc
 import tracemalloc
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,36 +22,45 @@ from berth.engine.plugins.node_resources_fit import NodeResourcesFit
 from berth.engine.preemption.preemption import Preemption
 from berth.engine.preemption.victims import Nomination
 from berth.engine.state import resources
-from berth.engine.state.node_table import EXACT, MOST, NOWHERE, NodeTable
+from berth.engine.state.amounts import MOST
+from berth.engine.state.node_table import EXACT, NOWHERE, NodeTable
 from berth.engine.state.resources import FIRST_RESOURCES, MOST_RESOURCES
 from berth.engine.state.state import State
 from berth.engine.verdict import Code
-from berth.model import parse_node, parse_pod
+from berth.model import Node, Pod, parse_node, parse_pod
+from engine.expecting import row_of
 from support.builders import make_node, make_pod
 
 GPU = "example.com/gpu"
 
 
-def named(count, first=0):
+def named(count: int, first: int = 0) -> dict[str, str]:
     return {f"example.com/r{number}": "1" for number in range(first, first + count)}
 
 
-def a_pod(name="p", requests=None, **more):
+def a_pod(name: str = "p", requests: Mapping[str, str | int] | None = None, **more: Any) -> Pod:
     return parse_pod(make_pod(name, requests=requests or {}, uid=name, **more))
 
 
-def a_node(name="n", extended=None, **more):
+def a_node(name: str = "n", extended: Mapping[str, str | int] | None = None, **more: Any) -> Node:
     return parse_node(make_node(name, extended=extended or {}, **more))
 
 
-def a_table(*nodes):
+def a_table(*nodes: Node) -> NodeTable:
     table = NodeTable()
     for node in nodes or (a_node(),):
         table.set_node(node)
     return table
 
 
-def shapes(table):
+def amounts(table: NodeTable, resource: int, row: int) -> tuple[int, int, int]:
+    """What the node has, what its pods use, and what is free."""
+    columns = (table.allocatable, table.used, table.free)
+    allocatable, used, free = (int(column[resource, row]) for column in columns)
+    return allocatable, used, free
+
+
+def shapes(table: NodeTable) -> set[int]:
     """How many columns there are of everything that has one for each resource."""
     floats = (table.floats.allocatable, table.floats.used)
     return {len(column) for column in (table.allocatable, table.used, table.free, *floats, table.pods.usage)}
@@ -59,7 +70,7 @@ def shapes(table):
 
 
 @pytest.mark.parametrize("count", [1000, 20_000])
-def test_a_bound_pod_with_many_resource_names_adds_no_column(count):
+def test_a_bound_pod_with_many_resource_names_adds_no_column(count: int) -> None:
     table = a_table()
     before = table.static_version, table.numbering
     table.add_pod(a_pod(requests=named(count)), "n")
@@ -71,11 +82,11 @@ def test_a_bound_pod_with_many_resource_names_adds_no_column(count):
     assert table.statistics()["resources_without_column"] == 0
 
 
-def test_pods_with_a_resource_name_each_leave_no_memory_behind_when_they_are_gone():
+def test_pods_with_a_resource_name_each_leave_no_memory_behind_when_they_are_gone() -> None:
     table = a_table(*(a_node(f"n{number}") for number in range(100)))
     pods = [a_pod(f"p{number}", named(1, number)) for number in range(2000)]
 
-    def live_through(some):
+    def live_through(some: Sequence[Pod]) -> None:
         for number, pod in enumerate(some):
             table.add_pod(pod, f"n{number % 100}")
         for pod in some:
@@ -95,16 +106,16 @@ def test_pods_with_a_resource_name_each_leave_no_memory_behind_when_they_are_gon
     assert len(table._sparse) == 0
 
 
-def test_names_that_are_gone_are_given_back_even_while_a_few_others_stay():
+def test_names_that_are_gone_are_given_back_even_while_a_few_others_stay() -> None:
     table = a_table()
     table.add_pod(a_pod("small", named(3, 90_000)), "n")
     table.add_pod(a_pod("large", named(20_000)), "n")
     table.remove_pod("large")
     assert table._sparse._sums.__sizeof__() < 4096
-    assert table.used_of("example.com/r90000", table.row("n")) == 1
+    assert table.used_of("example.com/r90000", row_of(table, "n")) == 1
 
 
-def test_a_pod_that_asks_for_what_no_node_has_is_told_every_name_and_takes_a_single_column():
+def test_a_pod_that_asks_for_what_no_node_has_is_told_every_name_and_takes_a_single_column() -> None:
     state = State()
     for number in range(3):
         state.table.set_node(a_node(f"n{number}"))
@@ -118,7 +129,7 @@ def test_a_pod_that_asks_for_what_no_node_has_is_told_every_name_and_takes_a_sin
     assert not plugin.fits_row(query, state, 0)
 
 
-def test_pods_that_leave_help_nobody_who_asks_for_what_no_node_has():
+def test_pods_that_leave_help_nobody_who_asks_for_what_no_node_has() -> None:
     """They used the resource on the node, which has none: without them there is still none."""
     state = State()
     state.table.set_node(a_node())
@@ -132,25 +143,25 @@ def test_pods_that_leave_help_nobody_who_asks_for_what_no_node_has():
 # --- a node that has the resource ------------------------------------------------------------------------------------
 
 
-def test_a_node_that_reports_a_resource_later_finds_what_pods_use_of_it():
+def test_a_node_that_reports_a_resource_later_finds_what_pods_use_of_it() -> None:
     table = a_table(a_node("n"), a_node("other"))
     table.add_pod(a_pod("first", {"cpu": "1", GPU: "1"}), "n")
     table.add_pod(a_pod("second", {GPU: "2"}), "n")
     table.add_pod(a_pod("third", {GPU: "5"}), "other")
     table.add_pod(a_pod("early", {GPU: "7"}), "unknown")
     table.set_node(a_node("n", {GPU: 8}))
-    index, row = table.known_resource(GPU), table.row("n")
-    assert (table.allocatable[index, row], table.used[index, row], table.free[index, row]) == (8, 3, 5)
-    assert (table.floats.allocatable[index, row], table.floats.used[index, row]) == (8, 3)
-    assert (table.used[index, table.row("other")], table.free[index, table.row("other")]) == (5, -5)
+    index, row = table.known_resource(GPU), row_of(table, "n")
+    assert amounts(table, index, row) == (8, 3, 5)
+    assert (float(table.floats.allocatable[index, row]), float(table.floats.used[index, row])) == (8, 3)
+    assert amounts(table, index, row_of(table, "other")) == (0, 5, -5)
     table.set_node(a_node("unknown", {GPU: 8}))
     assert table.free[index, table.row("unknown")] == 1
     table.remove_pod("second")
-    assert (table.used[index, row], table.free[index, row]) == (1, 7)
+    assert amounts(table, index, row) == (8, 1, 7)
     assert table.statistics()["resources_without_column"] == 0
 
 
-def test_a_column_that_no_node_has_any_more_is_given_back_and_what_pods_use_stays_known():
+def test_a_column_that_no_node_has_any_more_is_given_back_and_what_pods_use_stays_known() -> None:
     table = a_table(a_node("n", {GPU: 8, "example.com/last": 1}))
     table.add_pod(a_pod("p", {GPU: "3"}), "n")
     table.set_node(a_node("n", {"example.com/last": 1}))
@@ -165,12 +176,12 @@ def test_a_column_that_no_node_has_any_more_is_given_back_and_what_pods_use_stay
     assert table.free[table.known_resource(GPU), 0] == 8
 
 
-def test_a_resource_of_which_a_node_has_none_has_no_column():
+def test_a_resource_of_which_a_node_has_none_has_no_column() -> None:
     table = a_table(a_node("n", {"hugepages-1Gi": 0}))
     assert shapes(table) == {len(FIRST_RESOURCES)}
 
 
-def test_the_resources_of_a_node_are_added_in_one_step_and_given_back_in_one():
+def test_the_resources_of_a_node_are_added_in_one_step_and_given_back_in_one() -> None:
     table = a_table()
     before = table.numbering
     table.set_node(a_node("n", named(100)))
@@ -181,7 +192,7 @@ def test_the_resources_of_a_node_are_added_in_one_step_and_given_back_in_one():
     assert shapes(table) == {len(FIRST_RESOURCES)}
 
 
-def test_names_that_come_one_by_one_do_not_move_all_columns_each_time():
+def test_names_that_come_one_by_one_do_not_move_all_columns_each_time() -> None:
     table, moves = a_table(), 0
     for number in range(200):
         store = table._stacks.used._store
@@ -190,7 +201,7 @@ def test_names_that_come_one_by_one_do_not_move_all_columns_each_time():
     assert moves <= 6
 
 
-def test_nodes_with_more_resources_than_there_can_be_columns_are_bounded_and_catch_up():
+def test_nodes_with_more_resources_than_there_can_be_columns_are_bounded_and_catch_up() -> None:
     table = a_table(a_node("n", named(20_000)))
     assert shapes(table) == {MOST_RESOURCES + 1}  # with the one for what no node has
     left_out = 20_000 + len(FIRST_RESOURCES) - 1 - MOST_RESOURCES
@@ -201,13 +212,13 @@ def test_nodes_with_more_resources_than_there_can_be_columns_are_bounded_and_cat
     assert table.known_resource("example.com/r19999") == NOWHERE
     table.remove_node("n")  # which makes room for the other's
     assert shapes(table) == {len(FIRST_RESOURCES) + 1}
-    index, row = table.known_resource("example.com/r19999"), table.row("other")
-    assert (table.allocatable[index, row], table.used[index, row], table.free[index, row]) == (4, 1, 3)
+    index, row = table.known_resource("example.com/r19999"), row_of(table, "other")
+    assert amounts(table, index, row) == (4, 1, 3)
     assert table.floats.allocatable[index, row] == 4
     assert table.resources_left_out == 0
 
 
-def test_sums_beyond_64_bits_survive_that_a_column_comes_and_goes():
+def test_sums_beyond_64_bits_survive_that_a_column_comes_and_goes() -> None:
     table = a_table(a_node("n"), a_node("m", {GPU: 1, "example.com/first": 1}))
     most = str(2**63 - 1)
     for number in range(3):
@@ -227,7 +238,7 @@ def test_sums_beyond_64_bits_survive_that_a_column_comes_and_goes():
 # --- who reads the columns -------------------------------------------------------------------------------------------
 
 
-def test_preemption_counts_what_victims_use_of_a_resource_that_came_later():
+def test_preemption_counts_what_victims_use_of_a_resource_that_came_later() -> None:
     state = State()
     state.table.set_node(a_node("n", cpu="8"))
     for number in range(3):
@@ -236,20 +247,23 @@ def test_preemption_counts_what_victims_use_of_a_resource_that_came_later():
     pipeline, pod = Pipeline([NodeResourcesFit({})], []), a_pod("new", {GPU: "1"}, priority=10)
     said = pipeline.decide(pod, state, Random(0))
     assert isinstance(said, Diagnosis)
+    assert said.query is not None
+    assert said.survey is not None
     found = Preemption().preempt(pipeline, said.query, said.survey, state, Random(0))
     assert isinstance(found, Nomination)
     assert [victim.name for victim in found.victims] == ["old-0"]
 
 
-def test_room_is_promised_by_the_numbers_that_resources_have_now():
+def test_room_is_promised_by_the_numbers_that_resources_have_now() -> None:
     state = State()
     state.table.set_node(a_node("n", {"example.com/first": 1}))
     state.table.set_node(a_node("m"))
     state.nominate(a_pod("waits", {"cpu": "1", GPU: "2", **named(1000)}, priority=5), "n")
     other = a_pod("other", priority=5)
 
-    def promised():
+    def promised() -> dict[str, int]:
         found = state.nominated_pods.usage_beside(other)
+        assert found is not None
         return {name: int(found.amounts[i, 0]) for name, i in state.table.resource_index.items() if found.amounts[i, 0]}
 
     assert promised() == {"cpu": 1000, "pods": 1}
@@ -261,11 +275,11 @@ def test_room_is_promised_by_the_numbers_that_resources_have_now():
     assert promised() == {"cpu": 1000, "pods": 1}
 
 
-def test_what_is_kept_of_one_resource_is_not_taken_for_another_that_gets_its_number():
+def test_what_is_kept_of_one_resource_is_not_taken_for_another_that_gets_its_number() -> None:
     """Node a alone has the first resource, and loses it: gpus get its number while all other nodes stay as they are."""
     first = "example.com/first"
 
-    def state_of(*extended):
+    def state_of(*extended: Mapping[str, str | int]) -> State:
         state = State()
         for name, amounts in zip("abc", extended, strict=True):
             state.table.set_node(a_node(name, amounts, cpu="10"))
@@ -273,12 +287,12 @@ def test_what_is_kept_of_one_resource_is_not_taken_for_another_that_gets_its_num
             state.table.add_pod(a_pod(f"old-{number}", {"cpu": "1", GPU: "1"}), "bc"[number % 4 == 3])
         return state
 
-    def a_pipeline():
+    def a_pipeline() -> Pipeline:
         weighed = [{"name": name, "weight": 1} for name in ("cpu", first, GPU)]
         scores = NodeResourcesBalancedAllocation({"resources": weighed})
         return Pipeline([NodeResourcesFit({})], [(scores, 1)], TieBreak.FIRST)
 
-    def decided(pipeline, state):
+    def decided(pipeline: Pipeline, state: State) -> list[tuple[Placement | Diagnosis, list[int]]]:
         ranked = []
         for number, request in enumerate(({GPU: "1", "cpu": "3"}, {first: "1", "cpu": "3"}, {"cpu": "1"})):
             pod = a_pod(f"new-{number}", request)
@@ -306,7 +320,7 @@ SOME = st.dictionaries(st.sampled_from(NAMES), AMOUNTS, max_size=5)
 FEW = len(FIRST_RESOURCES) + 4
 
 
-def a_pipeline():
+def a_pipeline() -> Pipeline:
     """One that reads every resource: whether there is room, how full nodes are, and how evenly."""
     weighed = [{"name": name, "weight": 1} for name in ("cpu", *NAMES)]
     fit = NodeResourcesFit({"scoringStrategy": {"type": "MostAllocated", "resources": weighed}})
@@ -317,40 +331,48 @@ def a_pipeline():
 class ResourceMachine(RuleBasedStateMachine):
     """Nodes and pods come and go with any resources; all columns are what plain sums over them say."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._patch = pytest.MonkeyPatch()
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, tuple[Pod, str]] = {}
+        self.waiting: dict[str, tuple[Pod, str]] = {}
+
     @initialize(limit=st.sampled_from([FEW, MOST_RESOURCES]))
-    def begin(self, limit):
-        self.limit = resources.MOST_RESOURCES = limit
-        self.state, self.nodes, self.pods, self.waiting = State(), {}, {}, {}
+    def begin(self, limit: int) -> None:
+        self.limit = limit
+        self._patch.setattr(resources, "MOST_RESOURCES", limit)
+        self.state = State()
         self.table = self.state.table
         self.pipeline = a_pipeline()
 
-    def teardown(self):
-        resources.MOST_RESOURCES = MOST_RESOURCES
+    def teardown(self) -> None:
+        self._patch.undo()
 
     @rule(name=st.sampled_from(NODES), amounts=st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9), max_size=6))
-    def set_node(self, name, amounts):
+    def set_node(self, name: str, amounts: dict[str, int]) -> None:
         self.nodes[name] = a_node(name, amounts)
         self.table.set_node(self.nodes[name])
 
     @rule(name=st.sampled_from(NODES))
-    def remove_node(self, name):
+    def remove_node(self, name: str) -> None:
         self.nodes.pop(name, None)
         self.table.remove_node(name)
 
     @rule(number=st.integers(0, 9), name=st.sampled_from(NODES), amounts=SOME)
-    def add_pod(self, number, name, amounts):
+    def add_pod(self, number: int, name: str, amounts: dict[str, int]) -> None:
         pod = a_pod(f"p{number}", {resource: str(amount) for resource, amount in amounts.items()})
         if pod.uid not in self.pods:
             self.pods[pod.uid] = pod, name
             self.table.add_pod(pod, name)
 
     @rule(number=st.integers(0, 9))
-    def remove_pod(self, number):
+    def remove_pod(self, number: int) -> None:
         self.pods.pop(f"p{number}", None)
         self.table.remove_pod(f"p{number}")
 
     @rule(number=st.integers(0, 3), name=st.sampled_from(NODES), amounts=st.sets(st.sampled_from(NAMES), max_size=4))
-    def nominate(self, number, name, amounts):
+    def nominate(self, number: int, name: str, amounts: set[str]) -> None:
         if self.waiting.pop(f"w{number}", None) is not None:
             self.state.withdraw(f"w{number}")
         pod = a_pod(f"w{number}", dict.fromkeys(amounts, "1"), priority=5)
@@ -358,11 +380,11 @@ class ResourceMachine(RuleBasedStateMachine):
         self.state.nominate(pod, name)
 
     @rule()
-    def compact(self):
+    def compact(self) -> None:
         self.table.compact()
 
     @rule(amounts=st.sets(st.sampled_from(NAMES), max_size=3), lands=st.booleans())
-    def decide(self, amounts, lands):
+    def decide(self, amounts: set[str], lands: bool) -> None:
         pod = a_pod("decided", dict.fromkeys(amounts, "1"), priority=9)
         fitting = [
             name
@@ -383,7 +405,7 @@ class ResourceMachine(RuleBasedStateMachine):
                     self.table.add_pod(landed, said.node)
                 return
 
-    def rebuilt(self):
+    def rebuilt(self) -> State:
         state = State()
         for node in self.nodes.values():
             state.table.set_node(node)
@@ -391,7 +413,7 @@ class ResourceMachine(RuleBasedStateMachine):
             state.table.add_pod(pod, name)
         return state
 
-    def used(self, name):
+    def used(self, name: str) -> Counter[str]:
         total = Counter({"pods": sum(node == name for _, node in self.pods.values())})
         for pod, node in self.pods.values():
             if node == name:
@@ -399,7 +421,7 @@ class ResourceMachine(RuleBasedStateMachine):
         return total
 
     @invariant()
-    def columns_are_of_what_nodes_have(self):
+    def columns_are_of_what_nodes_have(self) -> None:
         if not hasattr(self, "table"):
             return
         have = {name for node in self.nodes.values() for name in node.allocatable if node.allocatable[name] > 0}
@@ -413,9 +435,9 @@ class ResourceMachine(RuleBasedStateMachine):
         assert len(self.table._sparse) == len(used - set(index))
 
     @invariant()
-    def amounts_are_plain_sums(self):
-        for name, node in getattr(self, "nodes", {}).items():
-            row, used = self.table.row(name), self.used(name)
+    def amounts_are_plain_sums(self) -> None:
+        for name, node in self.nodes.items():
+            row, used = row_of(self.table, name), self.used(name)
             for resource in (*FIRST_RESOURCES[:-1], *NAMES):
                 taken = used[resource]
                 index = self.table.resource_index.get(resource)
@@ -428,7 +450,7 @@ class ResourceMachine(RuleBasedStateMachine):
                     assert self.table.free[index, row] == there - min(taken, MOST)
 
     @invariant()
-    def pods_and_promises_have_the_numbers_of_now(self):
+    def pods_and_promises_have_the_numbers_of_now(self) -> None:
         if not hasattr(self, "table"):
             return
         index, columns = self.table.resource_index, self.table.pods
@@ -437,13 +459,15 @@ class ResourceMachine(RuleBasedStateMachine):
             wanted = {index[name]: amount for name, amount in {"pods": 1, **pod.usage}.items() if name in index}
             assert {i: v for i, v in enumerate(columns.usage[:, slot].tolist()) if v} == wanted
         found = self.state.nominated_pods.usage_beside(a_pod("asks", priority=0))
-        for position, row in enumerate([] if found is None else found.rows.tolist()):
-            wanted = Counter()
+        if found is None:
+            return
+        for position, row in enumerate(found.rows.tolist()):
+            nominated: Counter[str] = Counter()
             for pod, name in self.waiting.values():
                 if self.table.row(name) == row:
-                    wanted.update({"pods": 1, **pod.usage})
+                    nominated.update({"pods": 1, **pod.usage})
             said = {name: int(found.amounts[i, position]) for name, i in index.items()}
-            assert said == {name: wanted[name] for name in index}
+            assert said == {name: nominated[name] for name in index}
 
 
 TestResources = ResourceMachine.TestCase

@@ -2,6 +2,7 @@
 
 import gc
 import tracemalloc
+from collections.abc import Iterable, Mapping
 from random import Random
 
 import numpy as np
@@ -10,9 +11,9 @@ import pytest
 from berth.engine.pipeline import Placement
 from berth.engine.state.pod_counts import KEPT_QUESTIONS
 from berth.engine.state.state import State
-from berth.model import parse_node, parse_pod
+from berth.model import Pod, parse_node, parse_pod
 from berth.policy import BUILT_IN, compile_policy
-from support.builders import REVISION, make_node, make_pod, revision_rules
+from support.builders import REVISION, Body, make_node, make_pod, revision_rules
 
 DEPLOYMENTS = 40
 ROLLOUTS = 10
@@ -24,15 +25,15 @@ HOSTNAME = "kubernetes.io/hostname"
 class Fleet:
     """Deployments of two pods, with selectors of their own and new ones in each revision."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.state = State()
         for number in range(12):
             labels = {HOSTNAME: f"n{number}", ZONE: f"z{number % 3}"}
             self.state.table.set_node(parse_node(make_node(f"n{number}", cpu="64", memory="256Gi", labels=labels)))
         self._pipeline, self._random = compile_policy(BUILT_IN), Random(0)
-        self._placed = {}
+        self._placed: dict[int, list[str]] = {}
 
-    def roll_out(self, deployments, revision):
+    def roll_out(self, deployments: Iterable[int], revision: int) -> None:
         for deployment in deployments:
             old, self._placed[deployment] = self._placed.get(deployment, []), []
             for replica in range(2):
@@ -40,24 +41,24 @@ class Fleet:
                 if old:
                     self.state.table.remove_pod(old.pop())
 
-    def _place(self, deployment, pod):
+    def _place(self, deployment: int, pod: Pod) -> None:
         decision = self._pipeline.decide(pod, self.state, self._random)
         assert isinstance(decision, Placement), decision
         self.state.table.add_pod(pod, decision.node)
         self._placed[deployment].append(pod.uid)
 
-    def remove(self):
+    def remove(self) -> None:
         for uids in self._placed.values():
             for uid in uids:
                 self.state.table.remove_pod(uid)
         self._placed.clear()
 
     @property
-    def statistics(self):
+    def statistics(self) -> Mapping[str, int]:
         return self.state.table.statistics()
 
 
-def _pod(deployment, revision, replica):
+def _pod(deployment: int, revision: int, replica: int) -> Body:
     app, template = f"fleet-{deployment}", f"{deployment}-{revision}"
     return make_pod(
         f"fleet-{template}-{replica}",
@@ -69,11 +70,11 @@ def _pod(deployment, revision, replica):
 
 
 @pytest.fixture
-def fleet():
+def fleet() -> Fleet:
     return Fleet()
 
 
-def test_what_is_counted_of_pods_is_bounded_by_the_pods_that_are_there(fleet):
+def test_what_is_counted_of_pods_is_bounded_by_the_pods_that_are_there(fleet: Fleet) -> None:
     for revision in range(ROLLOUTS + 1):
         fleet.roll_out(range(DEPLOYMENTS), revision)
         found = fleet.statistics
@@ -83,14 +84,14 @@ def test_what_is_counted_of_pods_is_bounded_by_the_pods_that_are_there(fleet):
         assert found["pod_questions"] <= KEPT_QUESTIONS
 
 
-def test_nothing_is_counted_of_pods_that_are_gone(fleet):
+def test_nothing_is_counted_of_pods_that_are_gone(fleet: Fleet) -> None:
     fleet.roll_out(range(DEPLOYMENTS), 0)
     fleet.remove()
     found = fleet.statistics
     assert (found["pods"], found["pod_groups"], found["carried_terms"]) == (0, 0, 0)
 
 
-def test_room_for_many_pods_is_given_back_when_most_are_gone():
+def test_room_for_many_pods_is_given_back_when_most_are_gone() -> None:
     table = State().table
     pods = [parse_pod(_pod(number, 0, 0)) for number in range(CROWD)]
     gc.collect()
@@ -112,7 +113,7 @@ def test_room_for_many_pods_is_given_back_when_most_are_gone():
     assert {table.pods.record(slot).uid for slot in slots} == set(staying)
 
 
-def test_slots_of_pods_stay_while_pods_are_moved_tentatively():
+def test_slots_of_pods_stay_while_pods_are_moved_tentatively() -> None:
     table = State().table
     pods = [parse_pod(_pod(number, 0, 0)) for number in range(CROWD)]
     for pod in pods:
@@ -127,7 +128,7 @@ def test_slots_of_pods_stay_while_pods_are_moved_tentatively():
     assert len(table.pods.row) == slots
 
 
-def test_a_second_fleet_leaves_no_more_behind_than_the_first(fleet):
+def test_a_second_fleet_leaves_no_more_behind_than_the_first(fleet: Fleet) -> None:
     for revision in range(2 * ROLLOUTS):
         fleet.roll_out(range(DEPLOYMENTS), revision)
     fleet.remove()

@@ -16,8 +16,9 @@ TOLERATIONS = [
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_sets_that_come_and_go_have_as_many_untolerated_taints_as_counted_one_by_one(seed):
-    random, sets, numbers = Random(seed), TaintSets(), []
+def test_sets_that_come_and_go_have_as_many_untolerated_taints_as_counted_one_by_one(seed: int) -> None:
+    random, sets = Random(seed), TaintSets()
+    numbers: list[int] = []
     for _ in range(60):
         if numbers and random.random() < 0.4:
             sets.release(numbers.pop(random.randrange(len(numbers))))
@@ -31,12 +32,17 @@ def test_sets_that_come_and_go_have_as_many_untolerated_taints_as_counted_one_by
         ]
 
 
-def test_a_thousand_tolerations_are_not_compared_with_a_thousand_taints(monkeypatch):
+def test_a_thousand_tolerations_are_not_compared_with_a_thousand_taints(monkeypatch: pytest.MonkeyPatch) -> None:
     sets, compared = TaintSets(), []
     for number in range(1000):
         sets.use((Taint("dedicated", str(number), "NoSchedule"),))
     shipped = Toleration.tolerates
-    monkeypatch.setattr(Toleration, "tolerates", lambda self, taint: compared.append(taint) or shipped(self, taint))
+
+    def tolerates(self: Toleration, taint: Taint) -> bool:
+        compared.append(taint)
+        return shipped(self, taint)
+
+    monkeypatch.setattr(Toleration, "tolerates", tolerates)
     tolerations = tuple(Toleration("dedicated", "Equal", str(number), "") for number in range(500, 1500))
     assert sets.untolerated(tolerations, ("NoSchedule",)).tolist() == [0] + 500 * [1] + 500 * [0]
     assert len(compared) == 500

@@ -1,31 +1,36 @@
 """VolumeIndex follows pods, nodes and storage objects: after any history it is what a rebuild from scratch would be."""
 
 from collections import Counter
+from typing import Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from berth.engine.plugins.common.volume_matching import match_claims
 from berth.engine.state.state import State
-from berth.model import Pod, Volume, object_key, parse, parse_node, parse_pod
+from berth.engine.verdict import BoolColumn, Int64Column
+from berth.model import Claim, Node, Pod, Volume, object_key, parse, parse_node, parse_pod
+from engine.expecting import row_of
 from engine.storage import make_capacity, make_claim, make_class, make_csi_node, make_volume, pod_with
-from support.builders import make_node
+from support.builders import Body, make_node
 
 NAMES = ("n0", "n1", "n2")
 DRIVERS = ("d", "ebs.csi.aws.com", "e")
 SOURCES = ("awsElasticBlockStore", "gcePersistentDisk")
-EPHEMERAL = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+EPHEMERAL: Body = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
 
 
-def ebs(name):
+def ebs(name: str) -> Body:
     return {"awsElasticBlockStore": {"volumeID": name}}
 
 
-def gce(name, read_only):
+def gce(name: str, read_only: bool) -> Body:
     return {"gcePersistentDisk": {"pdName": name, "readOnly": read_only}}
 
 
-OBJECTS = {
+OBJECTS: dict[str, list[Body]] = {
     "c0": [make_claim("c0", "v0"), make_claim("c0", "v1"), make_claim("c0"), make_claim("c0", storage_class="ebs")],
     "c1": [make_claim("c1", "v1"), make_claim("c1", storage_class=None), make_claim("c1", storage_class="ebs")],
     "p0-v0": [make_claim("p0-v0", "v0", owner="p0"), make_claim("p0-v0", "v0", owner="somebody")],
@@ -74,11 +79,13 @@ steps = st.one_of(
 class History:
     """A state that lives through the steps, and what is there at the end."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.state = State()
-        self.objects, self.nodes, self.pods = {}, {}, {}
+        self.objects: dict[str, Body] = {}
+        self.nodes: dict[str, Body] = {}
+        self.pods: dict[str, tuple[Pod, str]] = {}
 
-    def take(self, what, which, how):
+    def take(self, what: str, which: Any, how: int) -> None:
         table = self.state.table
         if what == "put":
             body = OBJECTS[which][how % len(OBJECTS[which])]
@@ -103,7 +110,7 @@ class History:
         elif what == "look":
             view(self.state)  # columns that have been asked for follow what comes
 
-    def rebuilt(self):
+    def rebuilt(self) -> State:
         state = State()
         for body in self.objects.values():
             state.put(body["kind"], object_key(body), parse(body["kind"], body))
@@ -114,15 +121,15 @@ class History:
         return state
 
 
-def by_name(state, column):
-    return {name: column[row].item() for name in NAMES if (row := state.table.row(name)) is not None}
+def by_name(state: State, column: Int64Column | BoolColumn) -> dict[str, int]:
+    return {name: int(column[row]) for name in NAMES if (row := state.table.row(name)) is not None}
 
 
-def names(state, rows):
+def names(state: State, rows: NDArray[np.intp]) -> list[str]:
     return sorted(name for name in NAMES if state.table.row(name) in rows.tolist())
 
 
-def view(state):
+def view(state: State) -> dict[str, Any]:
     """Everything that the index says, with names in place of rows."""
     index = state.volumes
     disks = [volume for pod in map(parse_pod, PODS) for volume in pod.volumes if volume.claim is None]
@@ -145,7 +152,7 @@ def view(state):
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(steps, max_size=40))
-def test_after_any_history_the_index_is_what_a_rebuild_would_be(history):
+def test_after_any_history_the_index_is_what_a_rebuild_would_be(history: list[tuple[Any, ...]]) -> None:
     lived = History()
     for step in history:
         lived.take(*step)
@@ -157,21 +164,21 @@ def test_after_any_history_the_index_is_what_a_rebuild_would_be(history):
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(steps, max_size=40))
-def test_when_everything_is_gone_nothing_is_kept(history):
+def test_when_everything_is_gone_nothing_is_kept(history: list[tuple[Any, ...]]) -> None:
     lived = History()
     for step in history:
         lived.take(*step)
     for which in range(len(PODS)):
         lived.take("no pod", which, 0)
-    for which in list(lived.objects):
-        lived.take("drop", which, 0)
+    for name in list(lived.objects):
+        lived.take("drop", name, 0)
     fresh, index = State().volumes, lived.state.volumes
     for part in ("_bookings", "_readers", "_attached", "_disks", "_exclusive", "_failures"):
         assert getattr(index, part) == getattr(fresh, part) == {}
     assert (index.reservations._free, index.reservations._kept, index.space._classes) == ({}, {}, {})
 
 
-def test_columns_grow_with_the_table():
+def test_columns_grow_with_the_table() -> None:
     state = State()
     for number in range(150):  # more than a table begins with
         body = make_csi_node(f"n{number}", d=number)
@@ -180,11 +187,11 @@ def test_columns_grow_with_the_table():
         state.table.add_pod(parse_pod(pod_with(ebs(f"vol-{number}"), name=f"p{number}")), f"n{number}")
         limits, held = state.volumes.csi_nodes.limit("d"), state.volumes.attached("ebs.csi.aws.com")
         assert len(limits) == len(held) == state.table.capacity
-        row = state.table.row(f"n{number}")
-        assert (limits[row], held[row], held.sum()) == (number, 1, number + 1)
+        row = row_of(state.table, f"n{number}")
+        assert (int(limits[row]), int(held[row]), int(held.sum())) == (number, 1, number + 1)
 
 
-def test_an_unbound_claim_stands_for_a_disk_of_the_plugin_that_its_class_names():
+def test_an_unbound_claim_stands_for_a_disk_of_the_plugin_that_its_class_names() -> None:
     state = State()
     for body in (OBJECTS["ebs"][0], make_claim("c0", storage_class="ebs")):
         state.put(body["kind"], object_key(body), parse(body["kind"], body))
@@ -198,7 +205,7 @@ volumes = st.lists(
     st.tuples(st.integers(1, 4), st.sampled_from(["z1", "z2", None, "z1 or z2", "not z1"]), st.booleans()), max_size=7
 )
 claims = st.lists(st.integers(1, 4), min_size=1, max_size=3)
-_TERMS = {
+_TERMS: dict[str | None, list[tuple[str, list[str]]]] = {
     "z1": [("In", ["z1"])],
     "z2": [("In", ["z2"])],
     "z1 or z2": [("In", ["z1"]), ("In", ["z2"])],
@@ -206,8 +213,8 @@ _TERMS = {
 }
 
 
-def _some_volume(number, size, where, kept):
-    terms = [
+def _some_volume(number: int, size: int, where: str | None, kept: bool) -> Body:
+    terms: list[Body] = [
         {"matchExpressions": [{"key": "zone", "operator": operator, "values": values}]}
         for operator, values in _TERMS.get(where, [])
     ]
@@ -215,11 +222,15 @@ def _some_volume(number, size, where, kept):
     return make_volume(f"v{number}", terms=terms or None, size=f"{size * 100 + number}", claim=claim)
 
 
-def _naive(pod: Pod, state: State, node) -> dict[str, str]:
+def _claims(pod: Pod, state: State) -> list[Claim]:
+    names = [volume.claim for volume in pod.volumes if volume.claim is not None]
+    return [claim for name in names if (claim := state.claim("default", name)) is not None]
+
+
+def _naive(pod: Pod, state: State, node: Node) -> dict[str, str]:
     """One node, one claim after the other, one volume after the other."""
     chosen: dict[str, str] = {}
-    wanted = [state.claim("default", volume.claim) for volume in pod.volumes]
-    for claim in sorted(wanted, key=lambda c: c.requested_bytes):
+    for claim in sorted(_claims(pod, state), key=lambda c: c.requested_bytes):
         best: Volume | None = None
         for volume in state.objects["PersistentVolume"].values():
             if volume.name in chosen.values() or volume.capacity_bytes < claim.requested_bytes:
@@ -238,7 +249,9 @@ def _naive(pod: Pod, state: State, node) -> dict[str, str]:
 
 @settings(max_examples=200, deadline=None)
 @given(claims, volumes)
-def test_claims_get_on_every_node_what_they_would_get_on_it_alone(sizes, offered):
+def test_claims_get_on_every_node_what_they_would_get_on_it_alone(
+    sizes: list[int], offered: list[tuple[int, str | None, bool]]
+) -> None:
     state = State()
     for name, zone in (("n0", "z1"), ("n1", "z2"), ("n2", None)):
         state.table.set_node(parse_node(make_node(name, labels={"zone": zone} if zone else {})))
@@ -247,9 +260,9 @@ def test_claims_get_on_every_node_what_they_would_get_on_it_alone(sizes, offered
     for body in bodies:
         state.put(body["kind"], object_key(body), parse(body["kind"], body))
     pod = parse_pod(pod_with(*(f"c{i}" for i in range(len(sizes)))))
-    match = match_claims([state.claim("default", volume.claim) for volume in pod.volumes], state)
+    match = match_claims(_claims(pod, state), state)
     for node in state.table.nodes():
-        bindings, missing = match.on(state.table.row(node.name))
+        bindings, missing = match.on(row_of(state.table, node.name))
         expected = _naive(pod, state, node)
         assert {claim.name: volume.name for claim, volume in bindings} == expected
         assert {claim.name for claim in missing} == {f"c{i}" for i in range(len(sizes))} - set(expected)

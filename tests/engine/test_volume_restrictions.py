@@ -1,26 +1,31 @@
 """VolumeRestrictions: disks that cannot be shared, and claims for one pod only."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.pipeline import Placement
+from engine.expecting import as_diagnosis
 from engine.storage import NODES, decide, fits, make_claim, pod_with
-from support.builders import make_pod
+from support.builders import Body, make_pod
 
 
-def gce(name="disk", read_only=False):
+def gce(name: str = "disk", read_only: bool = False) -> Body:
     return {"gcePersistentDisk": {"pdName": name, "readOnly": read_only}}
 
 
-def ebs(name="disk", read_only=False):
+def ebs(name: str = "disk", read_only: bool = False) -> Body:
     return {"awsElasticBlockStore": {"volumeID": name, "readOnly": read_only}}
 
 
-def iscsi(iqn="target", read_only=False, lun=0):
+def iscsi(iqn: str = "target", read_only: bool = False, lun: int = 0) -> Body:
     return {"iscsi": {"targetPortal": "10.0.0.1:3260", "iqn": iqn, "lun": lun, "readOnly": read_only}}
 
 
-def rbd(monitors=("m1", "m2"), image="image", pool="rbd", read_only=False):
+def rbd(
+    monitors: Sequence[str] = ("m1", "m2"), image: str = "image", pool: str = "rbd", read_only: bool = False
+) -> Body:
     return {"rbd": {"monitors": list(monitors), "image": image, "pool": pool, "readOnly": read_only}}
 
 
@@ -45,20 +50,23 @@ def rbd(monitors=("m1", "m2"), image="image", pool="rbd", read_only=False):
         (rbd(read_only=True), rbd(), {"b"}),
     ],
 )
-def test_a_disk_is_shared_only_where_that_does_no_harm(there, wanted, left):
+def test_a_disk_is_shared_only_where_that_does_no_harm(there: Body, wanted: Body, left: set[str]) -> None:
     objects = [*NODES, pod_with(there, name="holder", node="a")]
     assert fits("VolumeRestrictions", objects, pod_with(wanted)) == left
 
 
-def test_a_node_with_a_disk_that_is_taken_says_so():
+def test_a_node_with_a_disk_that_is_taken_says_so() -> None:
     objects = [NODES[0], pod_with(gce(), name="holder", node="a")]
-    assert "1 node(s) had no available disk" in decide("VolumeRestrictions", objects, pod_with(gce())).message
+    assert (
+        "1 node(s) had no available disk"
+        in as_diagnosis(decide("VolumeRestrictions", objects, pod_with(gce()))).message
+    )
 
 
 ONE_POD = make_claim("data", modes=["ReadWriteOncePod"])
 
 
-def test_a_claim_for_one_pod_keeps_the_second_from_every_node():
+def test_a_claim_for_one_pod_keeps_the_second_from_every_node() -> None:
     objects = [*NODES, ONE_POD, pod_with("data", name="holder", node="a")]
     diagnosis = decide("VolumeRestrictions", objects, pod_with("data"))
     assert isinstance(diagnosis, Diagnosis)
@@ -74,20 +82,20 @@ def test_a_claim_for_one_pod_keeps_the_second_from_every_node():
         [pod_with("data", name="lost", node="a-node-that-nobody-knows")],
     ],
 )
-def test_a_claim_for_one_pod_is_free_while_no_placed_pod_uses_it(others):
+def test_a_claim_for_one_pod_is_free_while_no_placed_pod_uses_it(others: list[Body]) -> None:
     assert isinstance(decide("VolumeRestrictions", [*NODES, ONE_POD, *others], pod_with("data")), Placement)
 
 
-def test_a_claim_for_many_pods_keeps_nobody_away():
+def test_a_claim_for_many_pods_keeps_nobody_away() -> None:
     objects = [*NODES, make_claim("data"), pod_with("data", name="holder", node="a")]
     assert isinstance(decide("VolumeRestrictions", objects, pod_with("data")), Placement)
 
 
-def test_a_claim_that_is_not_there_stops_the_pod():
-    message = decide("VolumeRestrictions", NODES, pod_with("data")).message
+def test_a_claim_that_is_not_there_stops_the_pod() -> None:
+    message = as_diagnosis(decide("VolumeRestrictions", NODES, pod_with("data"))).message
     assert 'persistentvolumeclaim "data" not found' in message
 
 
-def test_a_pod_without_volumes_is_not_looked_at():
+def test_a_pod_without_volumes_is_not_looked_at() -> None:
     objects = [*NODES, pod_with(gce(), name="holder", node="a")]
     assert fits("VolumeRestrictions", objects, make_pod("p")) == {"a", "b"}

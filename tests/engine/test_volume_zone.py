@@ -1,10 +1,13 @@
 """VolumeZone: the zones and regions that the labels of volumes name."""
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from berth.engine.diagnosis import Diagnosis
+from engine.expecting import as_diagnosis
 from engine.storage import decide, fits, make_claim, make_class, make_volume, pod_with
-from support.builders import make_node
+from support.builders import Body, make_node
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 OLD_ZONE, OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
@@ -30,7 +33,7 @@ NODES = [
         ({REGION: "elsewhere"}, {"nowhere"}),
     ],
 )
-def test_a_node_that_names_a_zone_must_name_one_of_the_volumes(labels, left):
+def test_a_node_that_names_a_zone_must_name_one_of_the_volumes(labels: Mapping[str, str], left: set[str]) -> None:
     objects = [*NODES, make_claim("data", "v"), make_volume("v", labels=labels)]
     assert fits("VolumeZone", objects, pod_with("data")) == left
 
@@ -45,17 +48,20 @@ def test_a_node_that_names_a_zone_must_name_one_of_the_volumes(labels, left):
         ([make_claim("data"), make_class(immediate=True)], "PersistentVolume had no name"),
     ],
 )
-def test_a_claim_without_its_volume_stops_the_pod(objects, words):
+def test_a_claim_without_its_volume_stops_the_pod(objects: Sequence[Body], words: str) -> None:
     diagnosis = decide("VolumeZone", [*NODES, *objects], pod_with("data"))
     assert isinstance(diagnosis, Diagnosis)
     assert words in diagnosis.message
 
 
-def test_a_claim_that_waits_for_its_first_consumer_has_no_zone_yet():
+def test_a_claim_that_waits_for_its_first_consumer_has_no_zone_yet() -> None:
     objects = [*NODES, make_claim("data"), make_class()]
     assert fits("VolumeZone", objects, pod_with("data")) == {"one", "two", "older", "nowhere"}
 
 
-def test_a_wrong_zone_is_told_in_words():
+def test_a_wrong_zone_is_told_in_words() -> None:
     objects = [NODES[0], make_claim("data", "v"), make_volume("v", labels={ZONE: "z9"})]
-    assert "1 node(s) had no available volume zone" in decide("VolumeZone", objects, pod_with("data")).message
+    assert (
+        "1 node(s) had no available volume zone"
+        in as_diagnosis(decide("VolumeZone", objects, pod_with("data"))).message
+    )

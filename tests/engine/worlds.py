@@ -3,17 +3,18 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from berth.engine.pipeline import row_numbers
 from berth.engine.plugin import Plugin, Query
 from berth.engine.registry import PLUGINS
 from berth.engine.state.state import State
-from berth.engine.verdict import Code
-from berth.model import Pod, object_key, parse, parse_pod
+from berth.engine.verdict import Code, row_numbers
+from berth.model import Node, Pod, object_key, parse, parse_pod
 from conformance.cases import some_of_each_theme
+
+Point = Literal["filter", "score"]
 
 # Plugins that do nothing without arguments.
 _NEEDED: Mapping[str, Mapping[str, Any]] = {
@@ -37,13 +38,12 @@ def state_of(objects: Iterable[Mapping[str, Any]]) -> State:
     state = State()
     for body in sorted(objects, key=lambda body: body["kind"] == "Pod"):
         record = parse(body["kind"], body)
-        if body["kind"] == "Node":
+        if isinstance(record, Node):
             state.table.set_node(record)
-        elif body["kind"] == "Pod":
-            if record.node_name:
-                state.table.add_pod(record, record.node_name)
-        else:
+        elif not isinstance(record, Pod):
             state.put(body["kind"], object_key(body), record)
+        elif record.node_name:
+            state.table.add_pod(record, record.node_name)
     return state
 
 
@@ -68,6 +68,11 @@ def arguments(kind: type[Plugin], world: World) -> Mapping[str, Any]:
     except ValueError:
         return _NEEDED.get(kind.name, {})
     return given
+
+
+def point_of(name: str) -> Point:
+    """The extension point that a test asks the plugin at."""
+    return "filter" if PLUGINS[name].filters else "score"
 
 
 def make(name: str, world: World) -> Plugin:
