@@ -12,7 +12,7 @@ from berth.engine.plugin import BadArgument, Query
 from berth.engine.plugins.volume_binding import VolumeBinding
 from berth.engine.registry import make_plugin
 from berth.engine.state.state import State
-from berth.engine.state.volume_reservations import VolumePlan
+from berth.engine.state.volume_reservations import SELECTED_NODE, VolumePlan
 from berth.engine.verdict import Code
 from berth.model import object_key, parse, parse_node, parse_pod
 from engine.expecting import as_diagnosis

@@ -30,7 +30,7 @@ def test_it_is_refused_with_its_field(bad: Bad) -> None:
 
 @pytest.mark.parametrize("bad", [bad for bad in BAD_POLICIES if bad.by is By.DEGRADED], ids=lambda bad: bad.title)
 def test_what_only_degrades_is_valid(bad: Bad) -> None:
-    assert load_policy(bad.manifests[-1])
+    load_policy(bad.manifests[-1])
 
 
 def test_the_policy_store_refuses_every_one_and_the_others_go_on() -> None:

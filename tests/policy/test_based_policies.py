@@ -90,7 +90,7 @@ class TestWhatIsInherited:
             "priorities": [{"name": "ImageLocality", "weight": 9}, SPOT],
             "predicateOrder": ["gold"],
         }
-        head = {"mode": "Shadow", "podSelector": {}, "namespaceSelector": {}}
+        head: dict[str, Any] = {"mode": "Shadow", "podSelector": {}, "namespaceSelector": {}}
         under = load_policy(make_policy("common", schedulerName="other", **head, **spec)).policy
         policy = load_policy(make_policy(base="common", generation=3), {"common": under}).policy
         mine = {"name": "batch", "uid": "uid-batch", "generation": 3, "scheduler_name": "berth"}
@@ -117,7 +117,7 @@ class TestWhatIsInherited:
         assert policy.extenders == ()
 
     def test_what_the_base_has_for_spreading_holds_for_entries_with_other_arguments(self) -> None:
-        base = {"defaultConstraints": {"type": "None"}, "bindTimeoutSeconds": 7}
+        base: dict[str, Any] = {"defaultConstraints": {"type": "None"}, "bindTimeoutSeconds": 7}
         active = load_policy(
             make_policy(base="common", predicates=[{"name": "VolumeBinding", "args": {}}]),
             {"common": parse_policy(make_policy("common", **base))},

@@ -21,7 +21,7 @@ from support.builders import make_node, make_pod
 Captured = pytest.CaptureFixture[str]
 
 CRDS = Path(__file__).parents[2] / "crds"
-FIT = {"base": "Empty", "predicates": [{"name": "NodeResourcesFit"}]}
+FIT: dict[str, Any] = {"base": "Empty", "predicates": [{"name": "NodeResourcesFit"}]}
 MOST = {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}}
 SPREAD = make_policy("spread", **FIT, priorities=[{"name": "NodeResourcesFit"}])
 PACK = make_policy("pack", **FIT, priorities=[{"name": "NodeResourcesFit", "args": MOST}])

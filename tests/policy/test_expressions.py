@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +18,7 @@ from berth.engine.verdict import Code
 from berth.model import Pod, parse_node, parse_pod
 from berth.policy.expressions import evaluation as evaluation_module
 from berth.policy.expressions import make_predicate, make_priority
+from berth.policy.expressions.language import Program
 from berth.policy.records import Predicate, Priority
 from support.builders import make_node, make_pod
 
@@ -62,7 +64,8 @@ def fitting(plugin: Plugin, pod: Pod | None = None, state: State | None = None) 
 
 def points(plugin: Plugin, pod: Pod | None = None, state: State | None = None) -> list[int]:
     state = state or small_cluster()
-    return plugin.normalize(plugin.score(Query(pod or a_pod(), state.table), state, state.table.rows)).tolist()
+    scores = plugin.score(Query(pod or a_pod(), state.table), state, state.table.rows)
+    return [int(points) for points in plugin.normalize(scores)]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def points(plugin: Plugin, pod: Pod | None = None, state: State | None = None) -
         ("math.greatest(node.allocatable.cpu, 5000) > 5000", "bd"),
     ],
 )
-def test_an_expression_says_of_each_node_whether_it_fits(expression, expected):
+def test_an_expression_says_of_each_node_whether_it_fits(expression: str, expected: str) -> None:
     assert fitting(predicate(expression, key="zone", zones=["z1", "z9"], least=8)) == expected
 
 
@@ -133,7 +136,7 @@ def test_an_expression_says_of_each_node_whether_it_fits(expression, expected):
         ("9223372036854775807 - node.allocatable.cpu", True, [100, 100, 100, 100]),
     ],
 )
-def test_an_expression_gives_points(expression, normalized, expected):
+def test_an_expression_gives_points(expression: str, normalized: bool, expected: list[int]) -> None:
     assert points(priority(expression, normalized, weights={"z1": 7})) == expected
 
 
@@ -175,7 +178,7 @@ def test_an_expression_gives_points(expression, normalized, expected):
         ("node.annotations.all(k, node.annotations[k].matches(pod.name))", "2 ms is the most"),
     ],
 )
-def test_an_invalid_predicate_is_refused_with_a_message(expression, said):
+def test_an_invalid_predicate_is_refused_with_a_message(expression: str, said: str) -> None:
     with pytest.raises(BadArgument) as refused:
         predicate(expression, zone="z1", deep={"a": 1})
     assert refused.value.field == "expression"
@@ -183,12 +186,12 @@ def test_an_invalid_predicate_is_refused_with_a_message(expression, said):
 
 
 @pytest.mark.parametrize("expression", ["true", "1.5", "'x'", "node.labels", "node.free.cpu > 3", "2u"])
-def test_a_priority_that_gives_no_int_is_refused(expression):
+def test_a_priority_that_gives_no_int_is_refused(expression: str) -> None:
     with pytest.raises(BadArgument, match="a priority has to give an int"):
         priority(expression)
 
 
-def test_an_expression_takes_no_arguments():
+def test_an_expression_takes_no_arguments() -> None:
     with pytest.raises(BadArgument, match="unknown argument"):
         make_predicate(Predicate("rule", {"a": 1}, expression="true"), {})
 
@@ -202,16 +205,16 @@ def said_of(plugin: Plugin, state: State) -> Mapping[str, tuple[str, ...]]:
     return {state.table.name(row): verdicts.reasons(row) for row in refused}
 
 
-def test_a_refused_node_is_told_in_the_words_of_the_policy():
+def test_a_refused_node_is_told_in_the_words_of_the_policy() -> None:
     state = small_cluster()
     assert said_of(predicate("node.name != 'a'"), state) == {"a": ("node(s) didn't satisfy predicate rule",)}
     assert said_of(predicate("node.name != 'a'", "node(s) retire soon"), state) == {"a": ("node(s) retire soon",)}
 
 
-def test_a_diagnosis_counts_refusals_and_each_error_apart():
+def test_a_diagnosis_counts_refusals_and_each_error_apart() -> None:
     state = small_cluster()
     pipeline = Pipeline([predicate("node.labels.disk == 'hdd'", "node(s) without a slow disk")], [], TieBreak.FIRST)
-    said = pipeline.decide(a_pod(), state, None)
+    said = pipeline.decide(a_pod(), state, Random(0))
     assert isinstance(said, Diagnosis)
     assert not said.error
     assert said.message == (
@@ -222,7 +225,7 @@ def test_a_diagnosis_counts_refusals_and_each_error_apart():
 # --- failing
 
 
-def test_an_error_on_one_node_refuses_that_node_alone_and_is_counted_with_its_name():
+def test_an_error_on_one_node_refuses_that_node_alone_and_is_counted_with_its_name() -> None:
     plugin = predicate("1000 / (node.allocatable.cpu - 8000) != 77")
     assert plugin.take_failures() == (0, "")
     assert fitting(plugin) == "ab!cd"
@@ -230,7 +233,7 @@ def test_an_error_on_one_node_refuses_that_node_alone_and_is_counted_with_its_na
     assert plugin.take_failures() == (0, "node b: divide by zero")
 
 
-def test_an_error_in_a_priority_is_no_points_and_counted():
+def test_an_error_in_a_priority_is_no_points_and_counted() -> None:
     plugin = priority("100000 / (node.allocatable.cpu - 8000) + 60")
     assert points(plugin) == [35, 0, 44, 72]
     assert plugin.take_failures() == (1, "node b: divide by zero")
@@ -247,7 +250,7 @@ def test_an_error_in_a_priority_is_no_points_and_counted():
         ("9223372036854775807 + node.allocatable.cpu > 0", "integer overflow"),
     ],
 )
-def test_what_is_wrong_only_when_evaluated_is_an_error_of_the_node(expression, error):
+def test_what_is_wrong_only_when_evaluated_is_an_error_of_the_node(expression: str, error: str) -> None:
     plugin = predicate(expression, text="x", number=1, list=[1])
     assert fitting(plugin) == "a!b!c!d!"
     count, message = plugin.take_failures()
@@ -256,11 +259,11 @@ def test_what_is_wrong_only_when_evaluated_is_an_error_of_the_node(expression, e
     assert error in message
 
 
-def test_a_bool_is_no_points():
+def test_a_bool_is_no_points() -> None:
     assert points(priority("policy.parameters.flag", flag=True)) == [0, 0, 0, 0]
 
 
-def test_preemption_is_tried_only_where_pods_that_leave_may_help():
+def test_preemption_is_tried_only_where_pods_that_leave_may_help() -> None:
     state = small_cluster()
     query = Query(a_pod(), state.table)
     for expression, code in (
@@ -276,18 +279,23 @@ def test_preemption_is_tried_only_where_pods_that_leave_may_help():
 
 
 @pytest.mark.parametrize("expression", ["node.labels.a == 'x'", "pod.labels.a == 'x'", "node.free.cpu > 1"])
-def test_a_pod_that_a_predicate_refuses_is_woken_by_anything(expression):
+def test_a_pod_that_a_predicate_refuses_is_woken_by_anything(expression: str) -> None:
     assert predicate(expression).retry_events == ANY
 
 
 # --- cost
 
 
-def counted_evaluations(plugin: Plugin, monkeypatch) -> list[Mapping[str, Any]]:
+def counted_evaluations(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
+    """What programs are given to evaluate from now on."""
     seen: list[Mapping[str, Any]] = []
-    program = plugin._evaluation._program
-    evaluate = program.evaluate
-    monkeypatch.setattr(program, "evaluate", lambda data: seen.append(data) or evaluate(data))
+    evaluate = Program.evaluate
+
+    def recording(self: Program, data: Mapping[str, Any]) -> object:
+        seen.append(data)
+        return evaluate(self, data)
+
+    monkeypatch.setattr(Program, "evaluate", recording)
     return seen
 
 
@@ -314,9 +322,11 @@ def many_nodes(count: int = 300) -> State:
         ("node.labels.exists(k, k == 'x')", 300),
     ],
 )
-def test_an_expression_is_evaluated_once_a_distinct_input(expression, inputs, monkeypatch):
+def test_an_expression_is_evaluated_once_a_distinct_input(
+    expression: str, inputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state, plugin = many_nodes(), predicate(expression, key="zone")
-    seen = counted_evaluations(plugin, monkeypatch)
+    seen = counted_evaluations(monkeypatch)
     fitting(plugin, state=state)
     assert len(seen) == inputs
     fitting(plugin, state=state)
@@ -326,7 +336,7 @@ def test_an_expression_is_evaluated_once_a_distinct_input(expression, inputs, mo
 
 
 @pytest.mark.parametrize("expression", ["node.labels.zone == 'z1'", "node.free.cpu > 2000", "node.name.endsWith('7')"])
-def test_asking_about_some_rows_gives_the_verdicts_of_those_rows(expression):
+def test_asking_about_some_rows_gives_the_verdicts_of_those_rows(expression: str) -> None:
     state, plugin = many_nodes(), predicate(expression)
     query, some = Query(a_pod(), state.table), np.arange(5, 300, 2, dtype=np.intp)
     everywhere = plugin.filter(query, state, state.table.rows)
@@ -335,7 +345,7 @@ def test_asking_about_some_rows_gives_the_verdicts_of_those_rows(expression):
         assert plugin.filter(query, state, rows).causes.tolist() == everywhere.causes[rows].tolist()
 
 
-def test_a_verdict_stays_what_it_was_when_the_cluster_changes():
+def test_a_verdict_stays_what_it_was_when_the_cluster_changes() -> None:
     state, plugin = many_nodes(), predicate("node.free.cpu >= 1000")
     query = Query(a_pod(), state.table)
     before = plugin.filter(query, state, state.table.rows)
@@ -344,21 +354,21 @@ def test_a_verdict_stays_what_it_was_when_the_cluster_changes():
     assert (before.causes[0], after.causes[0]) == (0, 1)
 
 
-def test_parameters_may_be_read_only_mappings_and_tuples():
+def test_parameters_may_be_read_only_mappings_and_tuples() -> None:
     frozen = MappingProxyType({"zones": ("z1",), "deep": MappingProxyType({"least": 1})})
     entry = Predicate("rule", expression="node.labels[?'zone'].orValue('') in policy.parameters.zones")
     assert fitting(make_predicate(entry, frozen)) == "ac"
 
 
-def test_pods_alike_in_what_an_expression_reads_share_its_answers(monkeypatch):
+def test_pods_alike_in_what_an_expression_reads_share_its_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     state, plugin = many_nodes(), predicate("node.labels.zone == pod.labels.zone")
-    seen = counted_evaluations(plugin, monkeypatch)
+    seen = counted_evaluations(monkeypatch)
     for number in range(5):
         fitting(plugin, a_pod(f"web-{number}", labels={"zone": "z1", "number": str(number)}), state)
     assert len(seen) == 3
 
 
-def test_a_runaway_ends_soon_and_is_an_error():
+def test_a_runaway_ends_soon_and_is_an_error() -> None:
     numbers = list(range(100))
     plugin = predicate("policy.parameters.all(k, policy.parameters[k].exists(a, a < 0))", numbers=numbers)
     assert fitting(plugin) == ""
@@ -366,7 +376,7 @@ def test_a_runaway_ends_soon_and_is_an_error():
         predicate("policy.parameters.n.all(a, policy.parameters.n.all(b, policy.parameters.n.all(c, true)))", n=numbers)
 
 
-def test_a_node_with_far_more_labels_than_usual_is_not_evaluated_where_that_costs_too_much():
+def test_a_node_with_far_more_labels_than_usual_is_not_evaluated_where_that_costs_too_much() -> None:
     state = small_cluster()
     expression = "node.labels.map(k, k + 'x').size() > 0"
     state.table.set_node(parse_node(make_node("a", labels={f"label-{n}": "x" for n in range(1000)})))
@@ -375,7 +385,7 @@ def test_a_node_with_far_more_labels_than_usual_is_not_evaluated_where_that_cost
     assert evaluation_module.TOO_LARGE in plugin.take_failures()[1]
 
 
-def test_an_annotation_that_is_too_long_to_read_is_an_error():
+def test_an_annotation_that_is_too_long_to_read_is_an_error() -> None:
     state = small_cluster()
     state.table.set_node(parse_node(make_node("a", annotations={"owner": "x" * 5000, "other": "y" * 5000})))
     assert fitting(predicate("node.annotations[?'owner'].orValue('') != ''"), state=state) == "a!c"
@@ -383,12 +393,12 @@ def test_an_annotation_that_is_too_long_to_read_is_an_error():
 
 
 @pytest.mark.parametrize("expression", ["node.labels.host != ''", "node.free.cpu > 0 && node.labels.host != ''"])
-def test_inputs_beyond_the_budget_of_a_decision_are_errors(expression, monkeypatch):
+def test_inputs_beyond_the_budget_of_a_decision_are_errors(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
     state, plugin = many_nodes(100), predicate(expression)
-    cost = plugin._evaluation._program.cost({})
+    cost = Program(expression, bool, {}).cost({})
     monkeypatch.setattr(evaluation_module, "BUDGET", 60 * cost)
     monkeypatch.setattr(evaluation_module, "LASTING_BUDGET", 60 * cost)
-    seen = counted_evaluations(plugin, monkeypatch)
+    seen = counted_evaluations(monkeypatch)
     said = fitting(plugin, state=state)
     assert said.count("!") == 40
     assert len(seen) == 60
@@ -397,7 +407,7 @@ def test_inputs_beyond_the_budget_of_a_decision_are_errors(expression, monkeypat
     assert alone == plugin.filter(query, state, state.table.rows).fits.tolist()
 
 
-def test_the_costliest_expression_that_is_taken_stays_within_its_bound():
+def test_the_costliest_expression_that_is_taken_stays_within_its_bound() -> None:
     loops = "node.labels.exists(a, node.labels.exists(b, a == b + 'x'))"
     many = " || ".join(["node.labels.exists(k, node.labels[k].startsWith('q'))"] * 30)
     state = State()

@@ -218,7 +218,8 @@ class TestSettings:
     @pytest.mark.parametrize("name", ["DefaultPreemption", "*"])
     def test_preemption_that_is_off_is_off_in_the_policy(self, point: str, name: str) -> None:
         kept = MULTI_POINT_MINIMUM if (point, name) == ("multiPoint", "*") else ()
-        assert spec_of(make_profile(**{point: plugin_set(kept, disabled=[name])}))["preemption"] == {"enabled": False}
+        points: dict[str, Any] = {point: plugin_set(kept, disabled=[name])}
+        assert spec_of(make_profile(**points))["preemption"] == {"enabled": False}
         assert "preemption" not in spec_of(make_profile())
 
     def test_the_arguments_of_preemption_are_those_of_the_policy(self) -> None:
@@ -358,8 +359,10 @@ class TestWhatHasNoCounterpart:
         ],
     )
     def test_what_is_left_of_a_plugin_is_told_as_it_is_written(self, off: list[str], left: str) -> None:
-        result = imported(make_profile(**{point: plugin_set(disabled=["VolumeBinding"]) for point in off}))
-        [entry] = [entry for entry in result.manifests[0]["spec"]["predicates"] if entry["name"] == "VolumeBinding"]
+        points: dict[str, Any] = {point: plugin_set(disabled=["VolumeBinding"]) for point in off}
+        result = imported(make_profile(**points))
+        spec: Any = result.manifests[0]["spec"]
+        [entry] = [entry for entry in spec["predicates"] if entry["name"] == "VolumeBinding"]
         assert entry.get("preFilterOnly", False) is ("preFilterOnly" in left)
         assert [text.partition("no counterpart: ")[2] for text in texts(result)] == [left, left]  # reserve and preBind
 

@@ -290,4 +290,5 @@ class TestTogether:
 def test_numbers_are_what_kubectl_reads(written: str, read: object) -> None:
     [document] = read_documents(f"value: {written}")
     assert document == {"value": read}
-    assert type(document["value"]) is type(read)  # type: ignore[index]
+    assert isinstance(document, dict)
+    assert type(document["value"]) is type(read)

@@ -200,7 +200,7 @@ NAMES = ("a", "b", "c", "d", "e")
 
 
 def manifest(name: str, generation: int, base: str, marked: bool) -> dict[str, Any]:
-    said = {"parameters": {name: generation}} if marked else {}
+    said: dict[str, Any] = {"parameters": {name: generation}} if marked else {}
     return make_policy(name, generation=generation, schedulerName=name, base=base, **said)
 
 

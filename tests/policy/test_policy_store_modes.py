@@ -1,5 +1,7 @@
 """Policies that do not decide, the built-in one, and what a pod is told for which no policy decides."""
 
+from typing import Any
+
 import pytest
 
 from berth.policy import PolicyStore
@@ -188,20 +190,18 @@ class TestHotReload:
 
     def test_another_meaning_has_another_hash(self, store: PolicyStore) -> None:
         seen = set()
-        for generation, spec in enumerate(
-            (
-                {},
-                {"tieBreak": "First"},
-                {"podSelector": {}},
-                {"podSelector": labels(app="web")},
-                {"parameters": {"limit": 1}},
-                {"priorities": [{"name": "ImageLocality", "weight": 2}]},
-                {"backoff": {"initialSeconds": 2}},
-                {"schedulerName": "other"},
-                {"mode": "Shadow"},
-            ),
-            start=1,
-        ):
+        specs: tuple[dict[str, Any], ...] = (
+            {},
+            {"tieBreak": "First"},
+            {"podSelector": {}},
+            {"podSelector": labels(app="web")},
+            {"parameters": {"limit": 1}},
+            {"priorities": [{"name": "ImageLocality", "weight": 2}]},
+            {"backoff": {"initialSeconds": 2}},
+            {"schedulerName": "other"},
+            {"mode": "Shadow"},
+        )
+        for generation, spec in enumerate(specs, start=1):
             store.observe(make_policy(generation=generation, **spec))
             seen.add(store.statuses()["batch"]["activeHash"])
         assert len(seen) == 9

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import yaml
-from cel_expr_python import cel
+from cel_expr_python import cel  # type: ignore[import-untyped]
 
-from berth.policy import PolicyStore, load_policy, settings, usage
+from berth.policy import PolicyStore, load_policy, usage
 from berth.policy import schema as code
+from berth.policy.fields.setting_fields import LONGEST_SECONDS, SHORTEST_SECONDS
+from berth.policy.fields.spec_fields import KIND
+from berth.policy.fields.status_fields import MESSAGE_MAX_LENGTH
 from berth.policy.records import PolicyError
-from berth.policy.status import MESSAGE_MAX_LENGTH
 from policy.builders import make_policy
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +24,7 @@ SPEC_SCHEMA = SCHEMA["properties"]["spec"]
 SPEC = SPEC_SCHEMA["properties"]
 STATUS = SCHEMA["properties"]["status"]["properties"]
 NAMES = ("name", "plugin")
-SECONDS = (settings.SHORTEST_SECONDS, settings.LONGEST_SECONDS)
+SECONDS = (SHORTEST_SECONDS, LONGEST_SECONDS)
 
 
 def fields_of(schema: dict[str, Any], path: str = "") -> dict[str, dict[str, Any]]:
@@ -64,7 +66,7 @@ class TestTheDefinition:
     def test_it_defines_the_kind_that_the_code_reads(self) -> None:
         spec = CRD["spec"]
         assert f"{spec['group']}/{spec['versions'][0]['name']}" == code.API_VERSION
-        assert spec["names"]["kind"] == code.KIND
+        assert spec["names"]["kind"] == KIND
         assert (spec["names"]["plural"], spec["names"]["shortNames"]) == ("schedulingpolicies", ["sp"])
         assert spec["scope"] == "Cluster"
         assert spec["versions"][0]["subresources"] == {"status": {}}
@@ -122,9 +124,10 @@ class TestTheDefinition:
         for key in ("predicates", "priorities"):
             text = SPEC[key]["items"]["properties"]["expression"]["description"]
             [example] = re.findall(r'Example: "(.+)"\.$', text)
-            assert load_policy(make_policy(parameters=parameters, **{key: [{"name": "e", "expression": example}]}))
+            entries: dict[str, Any] = {key: [{"name": "e", "expression": example}]}
+            load_policy(make_policy(parameters=parameters, **entries))
         [example] = re.findall(r'expression: "(.+?)"', SPEC["predicates"]["description"])
-        assert load_policy(make_policy(predicates=[{"name": "not-retiring", "expression": example}]))
+        load_policy(make_policy(predicates=[{"name": "not-retiring", "expression": example}]))
 
     def test_it_shows_in_columns_what_users_ask_first(self) -> None:
         columns = [

@@ -104,6 +104,9 @@ class Evaluation:
             return int(self._by_group(pod, groups)[groups.of_row[row]])
         return self._of_row(pod, groups, row, self.pod_key(pod))
 
+    def statistics(self) -> dict[str, int]:
+        return {"remembered": sum(map(len, self._remembered.values()))}
+
     def take_failures(self) -> tuple[int, str]:
         taken = self._failed, self._last_failure
         self._failed = 0
