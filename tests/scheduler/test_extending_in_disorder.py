@@ -9,7 +9,7 @@ import pytest
 
 from berth.policy.records import Extender
 from berth.scheduler.extenders.extender_protocol import ExtenderFailed
-from berth.scheduler.queue.queue import PACE
+from berth.scheduler.queue.queued_pod import PACE
 from scheduler.extender_service import Body, ExtendedHarness, policy_with, running_extended
 from scheduler.virtual_clock import VirtualClock
 from support.builders import make_node, make_pod

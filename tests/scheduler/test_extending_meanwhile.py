@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from berth.scheduler.queue.queue import Part
 from scheduler.extender_service import (
     Body,
@@ -251,18 +253,20 @@ async def test_who_is_held_and_goes_away_leaves_its_turn_to_the_next(service: Se
         await harness.until(lambda: not sum(harness.queue.statistics().values()))
 
 
-async def test_a_place_is_free_again_though_the_pod_went_before_anything_was_asked(service: Service) -> None:
+async def test_a_place_is_free_again_though_the_pod_went_before_anything_was_asked(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running_extended(places=1) as harness:
         harness.write(make_node("a"), policy_with(extender_at(service)))
         start = harness.extending.start
 
         def start_and_lose(*attempt: Any) -> None:
-            harness.extending.start = start  # type: ignore[method-assign]
+            monkeypatch.undo()
             start(*attempt)
             harness.cluster.delete("Pod", "default/brief")
             harness.tell()
 
-        harness.extending.start = start_and_lose  # type: ignore[method-assign]
+        monkeypatch.setattr(harness.extending, "start", start_and_lose)
         harness.write(make_pod("brief"))
         await harness.until(lambda: "default/brief" not in harness.cluster.objects["Pod"])
         harness.write(make_pod("web"))

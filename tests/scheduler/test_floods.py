@@ -5,47 +5,48 @@ import gc
 import itertools
 import re
 import tracemalloc
+from collections.abc import Sequence
 
 import pytest
 
 from berth.model.bounds import BOUNDS, excesses
 from scheduler.harness import Harness, running
-from support.builders import make_node, make_pod
-from support.floods import HOSTNAME, POD_FLOODS, TENANT, container, pod_term
+from support.builders import Body, make_node, make_pod
+from support.floods import HOSTNAME, POD_FLOODS, TENANT, Flood, container, pod_term
 
 MANY = 40
-MODES = ({"node": "b"}, {}, {"scheduler": "another"})
+MODES: tuple[Body, ...] = ({"node": "b"}, {}, {"scheduler": "another"})
 MULTIPLIED = [flood for flood in POD_FLOODS if not flood.alone]
 TOLD = re.compile(r"Pod flooding/flood: (metadata|spec|status)\.[\w.\[\]]+: has (more than )?[\d,]+ \w+, and a pod may")
 _NOT_COUNTED = ("slots", "pod_questions", "wide_questions", "label_columns")
 _versions = itertools.count(1)
 
 
-def named(floods):
+def named(floods: Sequence[Flood]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("flood", floods, ids=[flood.name for flood in floods])
 
 
-def beyond(flood):
+def beyond(flood: Flood) -> int:
     """More than a pod may have."""
     return next(count for count in (200, 2_000, 12_000) if list(excesses(flood.one(count))))
 
 
-def tell(harness, body):
+def tell(harness: Harness, body: Body) -> None:
     body["metadata"]["resourceVersion"] = str(next(_versions))
     harness.scheduler.observe(body["kind"], body)
 
 
-def remove(harness, body):
+def remove(harness: Harness, body: Body) -> None:
     body["metadata"]["resourceVersion"] = str(next(_versions))
     harness.scheduler.remove(body["kind"], body)
 
 
-def nodes(harness):
+def nodes(harness: Harness) -> None:
     for name in "ab":
         harness.write(make_node(name, pods=20_000, labels={HOSTNAME: name}))
 
 
-def counts(harness):
+def counts(harness: Harness) -> dict[str, int]:
     state, cache = harness.cache.state, harness.cache
     found = {**state.table.statistics(), **state.volumes.statistics(), **harness.queue.statistics()}
     found |= cache.statistics()["objects"] | {"unreadable": len(cache.unreadable), "invalid": len(cache.invalid)}
@@ -53,7 +54,7 @@ def counts(harness):
 
 
 @named(MULTIPLIED)
-async def test_a_pending_pod_beyond_a_bound_is_told_which_and_holds_up_nobody(flood):
+async def test_a_pending_pod_beyond_a_bound_is_told_which_and_holds_up_nobody(flood: Flood) -> None:
     async with running() as harness:
         nodes(harness)
         tell(harness, flood.one(beyond(flood)))
@@ -66,7 +67,7 @@ async def test_a_pending_pod_beyond_a_bound_is_told_which_and_holds_up_nobody(fl
 
 
 @named(MULTIPLIED)
-async def test_a_bound_pod_beyond_a_bound_takes_its_room_and_holds_up_nobody(flood):
+async def test_a_bound_pod_beyond_a_bound_takes_its_room_and_holds_up_nobody(flood: Flood) -> None:
     async with running() as harness:
         nodes(harness)
         before = counts(harness)
@@ -85,7 +86,7 @@ async def test_a_bound_pod_beyond_a_bound_takes_its_room_and_holds_up_nobody(flo
 
 
 @named(POD_FLOODS)
-async def test_many_pods_with_one_each_leave_nothing_behind(flood):
+async def test_many_pods_with_one_each_leave_nothing_behind(flood: Flood) -> None:
     async with running() as harness:
         nodes(harness)
         before, known = counts(harness), set(harness.cache.state.table.names())
@@ -103,7 +104,7 @@ async def test_many_pods_with_one_each_leave_nothing_behind(flood):
         assert not harness.queue.tally.blamed
 
 
-async def test_a_pod_within_all_bounds_is_placed():
+async def test_a_pod_within_all_bounds_is_placed() -> None:
     async with running() as harness:
         nodes(harness)
         for flood in MULTIPLIED:
@@ -124,7 +125,7 @@ async def test_a_pod_within_all_bounds_is_placed():
         assert harness.cluster.node_of("web")
 
 
-async def test_what_a_bound_pod_uses_counts_however_many_containers_it_has():
+async def test_what_a_bound_pod_uses_counts_however_many_containers_it_has() -> None:
     harness = Harness()
     nodes(harness)
     containers = [container(number) | {"resources": {"requests": {"cpu": "1m"}}} for number in range(3000)]
@@ -134,7 +135,7 @@ async def test_what_a_bound_pod_uses_counts_however_many_containers_it_has():
     assert not harness.cache.invalid
 
 
-async def test_of_a_bound_pod_only_the_list_that_is_too_long_is_left_out():
+async def test_of_a_bound_pod_only_the_list_that_is_too_long_is_left_out() -> None:
     harness = Harness()
     nodes(harness)
     labels = {f"k{number}": "v" for number in range(BOUNDS["metadata", "labels"] + 1)}
@@ -148,7 +149,7 @@ async def test_of_a_bound_pod_only_the_list_that_is_too_long_is_left_out():
     assert (pod.usage["cpu"], [port.port for port in pod.host_ports]) == (2000, [80])
 
 
-async def test_a_node_with_too_many_taints_is_left_out_and_the_others_are_not():
+async def test_a_node_with_too_many_taints_is_left_out_and_the_others_are_not() -> None:
     async with running() as harness:
         harness.write(make_node("a"), make_node("b", taints=[(f"t{n}", "", "PreferNoSchedule") for n in range(1001)]))
         harness.write(make_pod("web"))
@@ -157,10 +158,10 @@ async def test_a_node_with_too_many_taints_is_left_out_and_the_others_are_not():
         assert "spec.taints" in str(harness.cache.invalid["Node", "b"])
 
 
-def test_memory_returns_when_a_flood_is_gone():
+def test_memory_returns_when_a_flood_is_gone() -> None:
     """What the second time left is what the first left: nothing grows with the floods that have been."""
 
-    async def flooded(harness):
+    async def flooded(harness: Harness) -> int:
         nodes(harness)
         await round_trip(harness)
         await round_trip(harness)
@@ -170,7 +171,7 @@ def test_memory_returns_when_a_flood_is_gone():
         gc.collect()
         return tracemalloc.get_traced_memory()[0] - before
 
-    async def round_trip(harness):
+    async def round_trip(harness: Harness) -> None:
         for flood in POD_FLOODS:
             for changes in MODES[::2]:
                 own = flood.pod([flood.item(0)])

@@ -282,8 +282,8 @@ def test_every_filter_of_ours_has_a_hint_that_says_no_to_something(plugin: str) 
 def test_pods_that_are_alike_get_the_same_answer(plugin: str) -> None:
     """One key for one signature, whoever else of the pod differs."""
     kind = next((case for case in USELESS if case.plugin == plugin), None)
-    made = make_plugin(plugin, kind.args if kind else {}, "filter") if kind else None
-    if made is not None and kind is not None:
+    if kind is not None:
+        made = make_plugin(plugin, kind.args, "filter")
         one, other = parse_pod(kind.pod), parse_pod({**kind.pod, "metadata": {**kind.pod["metadata"], "uid": "other"}})
         assert made.hint_key(one) == made.hint_key(other)
         hash(made.hint_key(one))

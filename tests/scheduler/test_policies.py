@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from engine.packages import Site
 from policy.builders import make_policy
 from scheduler.harness import Harness, running
 from scheduler.memory_cluster import Refusal
-from support.builders import make_node, make_object, make_pod
+from support.builders import Body, make_node, make_object, make_pod
 
 TAINT = {"key": "k", "value": "", "effect": "NoSchedule"}
 TOLERANT = [{"name": "TaintToleration", "enabled": False}]
@@ -154,7 +155,7 @@ async def test_each_pod_of_a_stream_is_judged_by_exactly_one_generation() -> Non
     async with running() as harness:
         harness.write(*labelled(*(str(generation) for generation in range(1, 7))))
         for generation in range(1, 7):
-            spec = {"predicates": only(str(generation)), "annotatePods": True}
+            spec: Body = {"predicates": only(str(generation)), "annotatePods": True}
             harness.write(*(make_pod(f"before-{generation}-{number}") for number in range(3)))
             harness.cluster.write("SchedulingPolicy", make_policy("stream", generation=generation, **spec))
             for number in range(20):
@@ -231,6 +232,10 @@ async def test_a_disabled_policy_keeps_its_pods_and_gives_them_back_when_it_is_e
         assert harness.cluster.node_of("web") == "a"
 
 
+def written(status: Mapping[str, object]) -> Callable[[Body], None]:
+    return lambda body: body.update(status=status)
+
+
 async def test_an_echo_of_a_status_wakes_nobody_and_loads_nothing() -> None:
     async with running() as harness:
         harness.write(make_policy(predicates=HALT), make_node("a"), make_pod("web"))
@@ -238,7 +243,7 @@ async def test_an_echo_of_a_status_wakes_nobody_and_loads_nothing() -> None:
         before = harness.policies.statistics()["changes"]
         harness.policies.report()
         for name, status in harness.policies.statuses().items():
-            harness.cluster.change("SchedulingPolicy", name, lambda body, status=status: body.update(status=status))
+            harness.cluster.change("SchedulingPolicy", name, written(status))
         await harness.pass_time(60)
         assert harness.policies.statistics()["changes"] == before
         assert harness.policies.statuses() == {}
@@ -321,7 +326,7 @@ def everything_is_in_its_place(harness: Harness) -> None:
 
 async def test_pods_are_tried_again_at_their_policy_s_pace_each() -> None:
     async with running() as harness:
-        fast = {"backoff": {"initialSeconds": 1, "maxSeconds": 2}, "flushSeconds": 20}
+        fast: Body = {"backoff": {"initialSeconds": 1, "maxSeconds": 2}, "flushSeconds": 20}
         harness.write(make_policy("slow", schedulerName="slow", predicates=HALT, flushSeconds=100))
         harness.write(make_policy("fast", schedulerName="fast", predicates=HALT, **fast), make_node("a"))
         harness.write(make_pod("slow", scheduler="slow"), make_pod("fast", scheduler="fast"))

@@ -195,14 +195,14 @@ async def test_a_victim_that_does_not_go_spares_those_that_have_not_been_asked()
         assert not harness.cluster.objects["Pod"]["default/b"]["metadata"].get("deletionTimestamp")
 
 
-async def test_an_exception_of_the_port_is_a_failure_like_any_other() -> None:
+async def test_an_exception_of_the_port_is_a_failure_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as harness:
         harness.write(make_node("n", cpu="4"), low())
 
         async def broken(*_: Any) -> bool:
             raise RuntimeError("no contract speaks of this")
 
-        harness.cluster.evict = broken  # type: ignore[method-assign]
+        monkeypatch.setattr(harness.cluster, "evict", broken)
         harness.write(high())
         await harness.go()
         assert harness.queue.part_of(uid("high")) is Part.BACKOFF

@@ -11,7 +11,7 @@ from berth.engine.events import Event
 from berth.model import Pod, parse_pod
 from berth.policy.records import BackoffSettings as Pace
 from berth.scheduler import Queue
-from berth.scheduler.queue.queue import PACE, Part, QueuedPod
+from berth.scheduler.queue.queued_pod import PACE, Part, QueuedPod
 from scheduler.virtual_clock import VirtualClock, settle
 from support.builders import make_pod
 

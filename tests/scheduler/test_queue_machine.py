@@ -15,7 +15,7 @@ from berth.model import Pod, parse_pod
 from berth.policy.records import BackoffSettings as Pace
 from berth.scheduler import Queue
 from berth.scheduler.error_log import ErrorLog
-from berth.scheduler.queue.queue import PACE, Part, QueuedPod
+from berth.scheduler.queue.queued_pod import PACE, Part, QueuedPod
 from berth.scheduler.queue.queueing_hints import QueueingHints
 from scheduler.recording_plugins import Recording, known_change
 from scheduler.virtual_clock import VirtualClock, settle
@@ -46,7 +46,8 @@ def helps(change: Change, wakes_on: frozenset[Event], plugins: Sequence[Plugin])
     if not change.events & wakes_on:
         return False
     unjudged = not plugins or not change.known
-    return unjudged or any(plugin.helps is True and plugin.retry_events & change.events for plugin in plugins)
+    helpful = [plugin for plugin in plugins if isinstance(plugin, Recording) and plugin.helps is True]
+    return unjudged or any(plugin.retry_events & change.events for plugin in helpful)
 
 
 class QueueMachine(RuleBasedStateMachine):

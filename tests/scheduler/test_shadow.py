@@ -26,7 +26,7 @@ def outcomes(harness: Harness) -> dict[str, int]:
 
 def examples(harness: Harness) -> list[tuple[str, str, str, str]]:
     harness.policies.report()
-    status = harness.policies.statuses()["canary"]["shadow"]
+    status: Any = harness.policies.statuses()["canary"]["shadow"]
     return [(each["pod"], each["active"], each["shadow"], each["message"]) for each in status["examples"]]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from berth.engine.binding_points import Permit
+from berth.engine.binding_points import Permit, WaitingPods
 from policy.builders import make_policy
 from scheduler.harness import Harness, running
 from scheduler.memory_cluster import Fault, Hang, Refusal
@@ -90,9 +90,11 @@ class World:
                 "Pod", self.random.choice(free), lambda body: body["spec"].update(nodeName="n0")
             )
 
-    def _waiting(self) -> tuple[Any, str] | None:
-        plugin = self.random.choice([made[-1] for made in self.script.made.values()]) if self.script.made else None
-        pods = plugin.waiting.pods() if plugin is not None else []
+    def _waiting(self) -> tuple[WaitingPods, str] | None:
+        if not self.script.made:
+            return None
+        plugin = self.random.choice([made[-1] for made in self.script.made.values()])
+        pods = plugin.waiting.pods()
         return (plugin.waiting, self.random.choice(pods).pod.uid) if pods else None
 
     def allow(self) -> None:

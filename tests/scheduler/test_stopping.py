@@ -1,6 +1,7 @@
 """A clean stop: nothing new begins, what runs ends, and what does not end is named."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from scheduler.virtual_clock import settle
 from support.builders import make_node, make_pod
 
 
-async def started(**options: float) -> tuple[Harness, "asyncio.Task[None]"]:
+async def started(**options: Any) -> tuple[Harness, "asyncio.Task[None]"]:
     harness = Harness(**options)
     harness.scheduler.open()
     run = asyncio.ensure_future(harness.scheduler.run())

@@ -39,8 +39,8 @@ class World:
         write("StorageClass", make_class("local", provisioner="kubernetes.io/no-provisioner"))
         write("StorageClass", make_class("made"))
         for number in range(8):
-            size, zone = f"{self.random.randint(1, 3)}Gi", self.random.choice([*ZONES, None])
-            write("PersistentVolume", make_volume(f"disk{number}", zone, storage_class="local", size=size))
+            size, reached = f"{self.random.randint(1, 3)}Gi", self.random.choice([*ZONES, None])
+            write("PersistentVolume", make_volume(f"disk{number}", reached, storage_class="local", size=size))
             claim = make_claim(f"c{number}", storage_class=self.random.choice(["local", "made"]))
             write("PersistentVolumeClaim", claim)
         for number in range(8):

@@ -208,7 +208,7 @@ def between_pods() -> Iterator[Case]:
         return make_object("Namespace", "team", metadata={"labels": dict.fromkeys(labels, "yes")})
 
     theirs = make_pod("web", namespace="team", node="a", labels={"app": "web"})
-    selector = {"namespaceSelector": {"matchLabels": {"open": "yes"}}}
+    selector: Body = {"namespaceSelector": {"matchLabels": {"open": "yes"}}}
     visiting, fleeing = make_pod("p", affinity=near("web", **selector)), make_pod("p", affinity=away("web", **selector))
     yield Case(plugin, "a namespace gets the label", [here, theirs, team()], visiting, team("open"))
     yield Case(plugin, "a namespace comes", [here, theirs], visiting, team("open"))
