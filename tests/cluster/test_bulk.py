@@ -345,7 +345,8 @@ async def read_lines(content: Any, taker: Taker, got: list[Json]) -> None:
 async def test_chunks_may_end_anywhere_even_inside_a_character(taker: Taker, size: int) -> None:
     raw = "".join(line("ADDED", pod("a", str(version), labels={"x": "\u2603"})) + "\n" for version in (11, 12)).encode()
     chunks = [raw[begin : begin + size] for begin in range(0, len(raw), size)]
-    await read_lines(Chunks(*chunks), taker, got := [])
+    got: list[Json] = []
+    await read_lines(Chunks(*chunks), taker, got)
     assert got[-1] == bookmark("12")
     bodies = [body for batch in taker.batches for _, body in batch]
     assert [body["metadata"]["labels"] for body in bodies] == [{"x": "\u2603"}] * 2
@@ -363,6 +364,7 @@ async def test_a_line_that_was_cut_is_not_handed_over_and_kopf_resumes_before_it
 
 async def test_many_changes_of_one_chunk_are_handed_over_in_turns(taker: Taker) -> None:
     raw = "".join(line("ADDED", pod(f"p{number}", str(number))) + "\n" for number in range(100)).encode()
-    await read_lines(Chunks(raw), taker, got := [])
+    got: list[Json] = []
+    await read_lines(Chunks(raw), taker, got)
     assert got == [bookmark(version) for version in ("31", "63", "95", "99")]
     assert len(taker.changes) == 100

@@ -11,7 +11,7 @@ from berth.cluster.cache_sync import CacheSync
 from berth.cluster.errors import Malformed, OtherCluster, Unreachable
 from berth.cluster.identity import ClusterIdentity
 from berth.cluster.listing import WatchedResource, list_metadata
-from berth.scheduler.cache.versions import Register
+from berth.scheduler.cache.versions import KnownKeys, Register
 from berth.scheduler.error_log import ErrorLog
 from cluster.manual_clock import ManualClock
 from cluster.server import Answer, Cut, Seen, Server, discovered, listed, refusal, until
@@ -47,7 +47,7 @@ class Cache:
         self.registers = {kind: Register() for kind in ("Node", "Pod", "Policy", "Namespace")}
         self.removed: list[Mapping[str, Any]] = []
 
-    def known(self, kind: str) -> Mapping[str, str]:
+    def known(self, kind: str) -> KnownKeys:
         return self.registers[kind].known
 
     def behind(self, kind: str, versions: Mapping[str, int]) -> list[str]:

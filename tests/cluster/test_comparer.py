@@ -81,7 +81,12 @@ async def test_of_a_pod_that_was_bound_in_silence_no_failure_is_written_any_more
 ) -> None:
     settled: list[str] = []
     settle = harness.runtime._cluster.pod_settled
-    monkeypatch.setattr(harness.runtime._cluster, "pod_settled", lambda uid: (settled.append(uid), settle(uid)))
+
+    def recording(uid: str) -> None:
+        settled.append(uid)
+        settle(uid)
+
+    monkeypatch.setattr(harness.runtime._cluster, "pod_settled", recording)
     pod = harness.make(make_pod("web", scheduler="other"))
     harness.tell(pod, "ADDED")
     harness.bind("web", "a")

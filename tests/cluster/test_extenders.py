@@ -248,7 +248,7 @@ async def test_a_key_leaves_no_trace(
         modes.append(Path(path).stat().st_mode & 0o777)
         load(context, path, **options)
 
-    monkeypatch.setattr(extenders.ssl.SSLContext, "load_cert_chain", watched)
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", watched)
     tls = Tls(insecure=True, certificate=papers.text("client.pem"), key=papers.text("server.key"))
     with caplog.at_level(logging.DEBUG), pytest.raises(ExtenderFailed) as failure:
         await asker.ask(Extender("https://127.0.0.1:1", tls=tls), "filter", {})

@@ -136,7 +136,13 @@ async def test_a_client_made_before_the_fence_is_known_delivers_in_time_where_th
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, standalone: bool, milliseconds: int
 ) -> None:
     made: list[socket.socket] = []
-    monkeypatch.setattr(connection, "_make", lambda *info, make=connection._make: made.append(make(*info)) or made[-1])
+    make = connection._make
+
+    def recording(*info: Any) -> socket.socket:
+        made.append(make(*info))
+        return made[-1]
+
+    monkeypatch.setattr(connection, "_make", recording)
     kubeconfig = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
     options = Options(kubeconfig=str(kubeconfig), standalone=standalone, peering_lifetime_seconds=10)
     api = make_client(options, Credentials(Source(options.kubeconfig, options.context)))

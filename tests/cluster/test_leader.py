@@ -338,7 +338,9 @@ async def test_a_replica_that_cannot_claim_the_lead_does_not_lead(harness: Harne
     await until(lambda: harness.lead.is_leading)
 
 
-async def test_a_comparison_from_before_a_lapse_opens_nothing(harness: Harness) -> None:
+async def test_a_comparison_from_before_a_lapse_opens_nothing(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lists = [asyncio.Event(), asyncio.Event()]
     asked: list[asyncio.Event] = []
 
@@ -347,7 +349,7 @@ async def test_a_comparison_from_before_a_lapse_opens_nothing(harness: Harness) 
         await asked[-1].wait()
         return True
 
-    harness.runtime._cache_sync.confirm = confirm  # type: ignore[method-assign]
+    monkeypatch.setattr(harness.runtime._cache_sync, "confirm", confirm)
     harness.renew()
     await until(lambda: len(asked) == 1)
     harness.clock.added += 20  # frozen, and another may have led

@@ -152,8 +152,10 @@ class Replica:
         if not self.runs:
             return
         self.weather()
-        if not self.runs:
-            return
+        if self.runs:
+            self.act()
+
+    def act(self) -> None:
         self.send_late()
         self.look()
         if self.is_open:
@@ -205,7 +207,7 @@ class Replica:
 
     def clean(self, records: Any) -> None:
         """As kopf does it: by this replica's time of day."""
-        out = {}
+        out: dict[str, None] = {}
         for identity, record in records.items():
             stamp = parse_stamp(record["lastseen"])
             if stamp is not None and stamp + timedelta(seconds=record["lifetime"]) <= self.wall():

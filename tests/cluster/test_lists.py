@@ -119,7 +119,7 @@ def bodies_of(name: str) -> list[Body]:
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     capacity = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/"}}
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    others = [
+    others: list[tuple[str, str, str, Body]] = [
         ("Namespace", "v1", "", {}),
         ("PersistentVolumeClaim", "v1", "default", {"spec": claim}),
         ("PersistentVolume", "v1", "", {"spec": capacity}),
@@ -234,7 +234,7 @@ async def test_a_list_that_is_wrong_at_the_start_does_not_let_decisions_begin(tm
     harness.make(make_pod("old", scheduler="other", cpu="1"))
     harness.bind("old", "a")
     wrong = iter([LIES["an empty list"]])
-    harness.server.lies["pods"] = lambda page: next(wrong, sent)(page)  # type: ignore[operator]
+    harness.server.lies["pods"] = lambda page: next(wrong, sent)(page)
     await harness.server.start()
     harness.server.write_kubeconfig(harness._kubeconfig)
     harness.begin()

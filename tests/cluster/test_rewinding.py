@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -156,18 +157,20 @@ async def test_a_policy_is_what_it_was_when_the_backup_was_made(harness: Rewindi
     assert not harness.runtime._book.serves("other")
 
 
-async def test_one_list_that_is_older_than_what_was_seen_is_no_restore(harness: Rewinding) -> None:
+async def test_one_list_that_is_older_than_what_was_seen_is_no_restore(
+    harness: Rewinding, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old: list[bytes] = []
     shipped = harness.server._encode_outcome
 
-    def once_old(*arguments: object) -> bytes:
-        raw = shipped(*arguments)  # type: ignore[arg-type]
+    def once_old(*arguments: Any) -> bytes:
+        raw = shipped(*arguments)
         if old or b'"kind":"PartialObjectMetadataList"' not in raw:
             return raw
         old.append(re.sub(rb'"resourceVersion":"\d+"', b'"resourceVersion":"1"', raw, count=1))
         return old[0]
 
-    harness.server._encode_outcome = once_old  # type: ignore[method-assign]
+    monkeypatch.setattr(harness.server, "_encode_outcome", once_old)
     harness.runtime._cache_sync.want("Node")
     await harness.pass_time(20)
     assert len(old) == 1

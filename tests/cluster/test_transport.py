@@ -259,7 +259,7 @@ async def test_a_server_is_trusted_by_its_authority_and_a_client_by_his_certific
 ) -> None:
     ours = make_certificates(tmp_path / "client", "berth")
     tls = secured(tmp_path / "server", "127.0.0.1", clients=ours.authority)
-    files = {"cert_file": str(ours.certificate), "key_file": str(ours.key)}
+    files: dict[str, Any] = {"cert_file": str(ours.certificate), "key_file": str(ours.key)}
     authority = str(tmp_path / "server" / "authority.pem")
     async with wired(answering(OK), tls=tls) as wire:
         address = f"https://127.0.0.1:{wire.port}"
@@ -389,8 +389,13 @@ async def test_connections_that_break_again_and_again_fail_the_request(
     direct: OpenTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with connected(direct, answering(OK)) as (made, wire):
+
+        def close_all() -> None:
+            for each in list(pool(made)._connections):
+                each.close()
+
         with pytest.raises(ConnectionError, match="nothing was sent"):
-            await ask(made, fence=lambda: [each.close() for each in list(pool(made)._connections)])
+            await ask(made, fence=close_all)
         assert wire.requests == []
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from berth.configuration.values import Listed
 HEADER = "apiVersion: berth.dev/v1alpha1\nkind: BerthConfiguration\n"
 
 # A value other than the default for every setting, as each of the three sources writes it.
-OTHERS: dict[str, tuple[str, str, object]] = {
+OTHERS: dict[str, tuple[str, str, Any]] = {
     "kubeconfig": ("/k", "/k", "/k"),
     "context": ("c", "c", "c"),
     "standalone": ("", "on", True),
@@ -39,7 +40,7 @@ OTHERS: dict[str, tuple[str, str, object]] = {
     "log_format": ("json", "json", "json"),
     "feature_gates": ("QueueingHints=false", "QueueingHints=false", {**DEFAULTS, "QueueingHints": False}),
 }
-ALL = Options(**{name: value for name, (_, _, value) in OTHERS.items()})  # type: ignore[arg-type]
+ALL = Options(**{name: value for name, (_, _, value) in OTHERS.items()})
 
 
 def written(tmp_path: Path, text: str) -> str:
@@ -139,7 +140,10 @@ def test_as_a_mapping_the_options_read_back(tmp_path: Path) -> None:
     assert list(mapping) == [setting.key for setting in SETTINGS]
     assert (mapping["resyncSeconds"], mapping["tlsPrivateKeyFile"], mapping["builtInPolicy"]) == (60, "/p", False)
     text = HEADER + "".join(f"{key}: {value!r}\n" for key, value in mapping.items() if not isinstance(value, bool))
-    assert read({}, {"built_in_policy": False, "standalone": True, "debug_endpoints": True}, written(tmp_path, text))
+    assert (
+        read({}, {"built_in_policy": False, "standalone": True, "debug_endpoints": True}, written(tmp_path, text))
+        == ALL
+    )
 
 
 # --- what makes no sense ---------------------------------------------------------------------------------------------

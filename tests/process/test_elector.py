@@ -44,6 +44,13 @@ class RecordingServer(SimServer):
         return await super()._handle(request)
 
 
+def make_lead(leadership: Leadership) -> Any:
+    """What the elector reads of a `Leader`."""
+    return SimpleNamespace(
+        leadership=leadership, peering=SimpleNamespace(name="berth"), beat_seconds=0.0, is_silent=False
+    )
+
+
 class World:
     """An embedded cluster, and a main loop that a test lets stand still."""
 
@@ -54,9 +61,7 @@ class World:
         self.leadership = Leadership(
             "us", Terms(5), now=lambda: self.now, wall=lambda: datetime.now(UTC), random=Random(1)
         )
-        self.lead: Any = SimpleNamespace(
-            leadership=self.leadership, peering=SimpleNamespace(name="berth"), beat_seconds=0.0, is_silent=False
-        )
+        self.lead = make_lead(self.leadership)
         self.elector = Elector(self.lead, Credentials(Source(str(kubeconfig))), now=lambda: self.now)
 
     async def records(self) -> dict[str, Any]:

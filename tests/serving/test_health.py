@@ -81,7 +81,8 @@ async def test_liveness_fails_while_the_loop_hangs_and_is_answered_all_the_same(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(serving_server, "LOOK_SECONDS", 0.001)
-    time, told = Time(), []
+    time = Time()
+    told: list[str] = []
     watchdog = LoopWatchdog(time)
     async with serving(watchdog=watchdog, alarms={"loop": lambda: hang_alarm(watchdog)}) as running:
         watchdog.start()

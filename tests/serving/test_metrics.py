@@ -45,7 +45,7 @@ def families(text: str) -> list[Any]:
 
 
 def values(runtime: Runtime, name: str) -> dict[tuple[str, ...], float]:
-    found = {}
+    found: dict[tuple[str, ...], float] = {}
     for family in families(render(runtime.statistics).decode()):
         found |= {tuple(sample.labels.values()): sample.value for sample in family.samples if sample.name == name}
     return found
