@@ -16,7 +16,7 @@ THEMES = 14
 
 
 @pytest.fixture(scope="session")
-def oracles():
+def oracles() -> None:
     try:
         require_oracles()
     except MissingPrograms as error:
@@ -29,7 +29,9 @@ def oracles():
     [(143, 10, False), (10, 80, False), (40, 10, True)],
     ids=["small clusters", "clusters of up to 80 nodes", "nominated pods counted"],
 )
-def test_every_fresh_vector_agrees_with_the_oracle(oracles, capsys, count, size, nominated):
+def test_every_fresh_vector_agrees_with_the_oracle(
+    oracles: None, capsys: pytest.CaptureFixture[str], count: int, size: int, nominated: bool
+) -> None:
     seed = secrets.token_hex(4)
     again = command(seed, count, size, nominated=nominated)
     with capsys.disabled():

@@ -4,13 +4,15 @@ import gzip
 import io
 import json
 from copy import deepcopy
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from berth.judge import judge_lines, run_judge
 from berth.judge.agreement import differences
 from conformance.cases import VECTORS, vectors
-from support.builders import make_node, make_pod
+from support.builders import Body, make_node, make_pod
 
 DEFAULTS = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -19,12 +21,12 @@ DEFAULTS = {
 }
 
 
-def answer(case, **options):
+def answer(case: Any, **options: Any) -> Body:
     [verdict] = judge_lines([json.dumps(case)], **options)
     return verdict
 
 
-def a_case(**changes):
+def a_case(**changes: Any) -> Body:
     return {**next(vectors("taints")), "id": "c", **changes}
 
 
@@ -45,19 +47,19 @@ def a_case(**changes):
         ([1], "line 1 is not a case"),
     ],
 )
-def test_a_broken_case_is_answered_with_what_is_wrong(case, words):
+def test_a_broken_case_is_answered_with_what_is_wrong(case: Any, words: str | None) -> None:
     verdict = answer(case)
     assert ("error" in verdict) == (words is not None)
     assert words is None or words in verdict["error"]
 
 
-def test_a_node_without_status_is_judged():
+def test_a_node_without_status_is_judged() -> None:
     for number in range(8):
         node = {"kind": "Node", "metadata": {"name": "n", "uid": "n"}}
         assert answer(a_case(id=f"c{number}", objects=[node]))["feasible"] == []
 
 
-def test_a_line_that_is_not_json_does_not_end_the_run(tmp_path):
+def test_a_line_that_is_not_json_does_not_end_the_run(tmp_path: Path) -> None:
     file, out = tmp_path / "cases", io.StringIO()
     file.write_text("{broken\n\n" + json.dumps(a_case()) + "\n")
     assert run_judge(str(file), out) == 1
@@ -66,7 +68,7 @@ def test_a_line_that_is_not_json_does_not_end_the_run(tmp_path):
     assert second["id"] == "c"
 
 
-def test_a_packed_file_is_read_as_it_is(tmp_path):
+def test_a_packed_file_is_read_as_it_is(tmp_path: Path) -> None:
     out, packed = io.StringIO(), tmp_path / "cases.jsonl.gz"
     with gzip.open(VECTORS, "rt") as lines, gzip.open(packed, "wt") as file:
         file.write(next(lines))
@@ -74,7 +76,7 @@ def test_a_packed_file_is_read_as_it_is(tmp_path):
     assert json.loads(out.getvalue())["id"] == "resources-public-0"
 
 
-def test_a_pod_that_needs_a_plugin_which_is_not_there_is_answered_with_its_name():
+def test_a_pod_that_needs_a_plugin_which_is_not_there_is_answered_with_its_name() -> None:
     pod = make_pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])
     verdict = answer({"id": "c", "config": DEFAULTS, "objects": [make_node("a")], "pod": pod})
     assert "DynamicResources" in verdict["error"]
@@ -83,12 +85,12 @@ def test_a_pod_that_needs_a_plugin_which_is_not_there_is_answered_with_its_name(
 # --- nominated pods and preemption -----------------------------------------------------------------------------------
 
 
-def crowded(*others):
+def crowded(*others: Body) -> Body:
     objects = [make_node("a", cpu=2), make_node("b", cpu=2), make_pod("low", node="a", cpu=2, priority=1), *others]
     return {"id": "c", "config": DEFAULTS, "objects": objects, "pod": make_pod("new", cpu=2, priority=10)}
 
 
-def test_nominated_pods_count_on_request():
+def test_nominated_pods_count_on_request() -> None:
     case = crowded(make_pod("rival", cpu=2, priority=10, nominated="b"))
     assert answer(case)["feasible"] == ["b"]
     verdict = answer(case, nominated=True)
@@ -99,12 +101,12 @@ def test_nominated_pods_count_on_request():
     }
 
 
-def test_every_node_that_the_choice_can_fall_on_is_selected():
+def test_every_node_that_the_choice_can_fall_on_is_selected() -> None:
     case = crowded(make_pod("other", node="b", cpu=2, priority=1), make_node("c", cpu=2, unschedulable=True))
     assert answer(case)["preemption"]["selected"] == ["a", "b"]
 
 
-def test_a_configuration_without_preemption_gives_no_candidates():
+def test_a_configuration_without_preemption_gives_no_candidates() -> None:
     off = {"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}}
     config = DEFAULTS | {"profiles": [{"schedulerName": "s", "plugins": off}]}
     case = crowded(make_pod("other", node="b", cpu=2, priority=1))
@@ -112,7 +114,7 @@ def test_a_configuration_without_preemption_gives_no_candidates():
     assert "preemption" not in answer(case | {"config": config})
 
 
-def test_a_configuration_with_extenders_is_not_judged_without_them():
+def test_a_configuration_with_extenders_is_not_judged_without_them() -> None:
     config = DEFAULTS | {"extenders": [{"urlPrefix": "http://x", "filterVerb": "filter"}]}
     assert answer(crowded() | {"config": config})["error"].startswith("config.extenders: extenders are not asked here")
 
@@ -120,13 +122,13 @@ def test_a_configuration_with_extenders_is_not_judged_without_them():
 # --- the summary -----------------------------------------------------------------------------------------------------
 
 
-def summarised(tmp_path, *cases):
+def summarised(tmp_path: Path, *cases: Body) -> tuple[int, str]:
     file, told = tmp_path / "cases", io.StringIO()
     file.write_text("".join(json.dumps(case) + "\n" for case in cases))
     return run_judge(str(file), io.StringIO(), summarise=told), told.getvalue()
 
 
-def test_the_summary_counts_by_theme_what_is_as_expected(tmp_path):
+def test_the_summary_counts_by_theme_what_is_as_expected(tmp_path: Path) -> None:
     cases = [*list(vectors("taints"))[:3], *list(vectors("ports"))[:2]]
     code, told = summarised(tmp_path, *cases)
     assert code == 0
@@ -137,7 +139,7 @@ def test_the_summary_counts_by_theme_what_is_as_expected(tmp_path):
     assert ["ports", "2", "2", "0", "2/2"] in lines
 
 
-def test_the_summary_shows_the_first_differences_and_errors(tmp_path):
+def test_the_summary_shows_the_first_differences_and_errors(tmp_path: Path) -> None:
     different = deepcopy(next(vectors("taints")))
     different["expect"]["feasible"] = ["elsewhere"]
     code, told = summarised(tmp_path, different, a_case(id="odd-1", objects="many", expect=None))
@@ -147,7 +149,7 @@ def test_the_summary_shows_the_first_differences_and_errors(tmp_path):
     assert "  odd-1: error: objects: must be a list" in told
 
 
-def test_without_anything_expected_nothing_is_compared(tmp_path):
+def test_without_anything_expected_nothing_is_compared(tmp_path: Path) -> None:
     code, told = summarised(tmp_path, a_case(expect=None))
     assert code == 0
     assert "expected\n" not in told.splitlines()[0]
@@ -168,11 +170,11 @@ def test_without_anything_expected_nothing_is_compared(tmp_path):
         ({"error": "no"}, "error"),
     ],
 )
-def test_a_difference_is_named(change, name):
+def test_a_difference_is_named(change: Body, name: str) -> None:
     assert [said.split(":")[0] for said in differences({}, change)] == [name]
 
 
-def test_what_makes_no_difference_is_not_named():
+def test_what_makes_no_difference_is_not_named() -> None:
     want = {"score": {"A": {"n": 0}}, "filter": {}, "preemption": {"candidates": {}, "selected": ["a", "b"]}}
     got = {"preFilter": {"B": {"code": "Success", "nodes": ["n"]}}, "preemption": {"selected": ["b"]}}
     assert list(differences(want, got)) == []

@@ -27,7 +27,7 @@ THEMES = (
 
 
 @pytest.mark.parametrize("name", THEMES)
-def test_every_vector_of_a_theme_agrees_with_the_oracle(name):
+def test_every_vector_of_a_theme_agrees_with_the_oracle(name: str) -> None:
     cases = list(vectors(name))
     verdicts = judge_lines(map(json.dumps, cases))
     found = {c["id"]: list(differences(c["expect"], v)) for c, v in zip(cases, verdicts, strict=True)}
@@ -35,10 +35,10 @@ def test_every_vector_of_a_theme_agrees_with_the_oracle(name):
     assert {case: said for case, said in found.items() if said} == {}
 
 
-def test_the_themes_are_all_there_are():
+def test_the_themes_are_all_there_are() -> None:
     assert {theme(vector) for vector in vectors()} == set(THEMES)
 
 
-def test_the_order_of_events_does_not_change_a_verdict():
+def test_the_order_of_events_does_not_change_a_verdict() -> None:
     lines = [json.dumps(case) for case in some_of_each_theme(15)]
     assert list(judge_lines(lines, seed=1)) == list(judge_lines(lines, seed=2))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from berth.model import parse_quantity
 from scheduler.harness import running
@@ -79,7 +80,7 @@ def _draw_shadow(scene: Scene) -> str:
     return "\n".join([_draw(scene, {"the default profile": places}), "", f"status.shadow   {counts}", *examples])
 
 
-async def _watch(scene: Scene, shadow: Body) -> tuple[Places, Mapping[str, object]]:
+async def _watch(scene: Scene, shadow: Body) -> tuple[Places, Mapping[str, Any]]:
     async with running() as harness:
         for manifest in (DEFAULT, shadow):
             metadata = {**manifest["metadata"], "uid": f"uid-{manifest['metadata']['name']}", "generation": 1}
@@ -90,7 +91,8 @@ async def _watch(scene: Scene, shadow: Body) -> tuple[Places, Mapping[str, objec
             await harness.go()
         places = [(sign_of(pod), harness.cluster.node_of(pod["metadata"]["name"])) for pod in scene.pods]
         harness.policies.report()
-        return places, harness.policies.statuses()[scene.policy]["shadow"]
+        status: Any = harness.policies.statuses()[scene.policy]["shadow"]
+        return places, status
 
 
 if __name__ == "__main__":

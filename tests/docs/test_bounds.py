@@ -15,7 +15,7 @@ TABLE = {
 
 
 @pytest.mark.parametrize(("section", "name"), bounds.BOUNDS)
-def test_the_page_has_the_bound_of_every_list(section, name):
+def test_the_page_has_the_bound_of_every_list(section: str, name: str) -> None:
     [most] = [most for field, most in TABLE.items() if field.strip() == f"`{section}.{name}`"]
     assert most.strip() == f"{bounds.BOUNDS[section, name]:,}"
 
@@ -36,6 +36,6 @@ def test_the_page_has_the_bound_of_every_list(section, name):
         ("taints` of a node", bounds.MOST_TAINTS),
     ],
 )
-def test_the_page_has_the_bounds_of_parts(words, most):
+def test_the_page_has_the_bounds_of_parts(words: str, most: int) -> None:
     [found] = [figure for field, figure in TABLE.items() if words in field]
     assert found.split()[0] == f"{most:,}"

@@ -74,7 +74,7 @@ def test_the_page_says_whether_a_plugin_filters_or_scores(name: str) -> None:
     text, plugin = section(name), PLUGINS[name]
     filters, scores = ("Predicate,", "Priority,") if name in OLD else ("Filter", "Score,")
     assert (filters in text) is plugin.filters
-    weights = {entry.name: entry.weight for entry in DEFAULT_PRIORITIES} | OWN_WEIGHTS
+    weights = {**{entry.name: entry.weight for entry in DEFAULT_PRIORITIES}, **OWN_WEIGHTS}
     assert plugin.scores is (scores in text or "with weight" in text)
     assert re.findall(r"weight (\d+)", text) == ([str(weights[name])] if name in weights else [])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
@@ -109,7 +110,7 @@ def test_what_a_filter_or_score_looks_at_changes_it(change: dict[str, Any]) -> N
 
 
 def test_overhead_alone_leaves_a_pod_best_effort_and_requests_of_the_same_size_do_not() -> None:
-    bare = {"cpu": None, "memory": None}
+    bare: dict[str, Any] = {"cpu": None, "memory": None}
     assert replica(**bare, overhead={"cpu": "1"}).signature != replica(**bare, requests={"cpu": "1"}).signature
 
 
@@ -130,6 +131,6 @@ def test_a_signature_is_equal_to_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
-def test_a_copy_of_a_signature_is_the_same_one(copied):
+def test_a_copy_of_a_signature_is_the_same_one(copied: Callable[[Hashable], Hashable]) -> None:
     pod = parse_pod(make_pod("p", labels={"app": "web"}))
     assert copied(pod.signature) is pod.signature

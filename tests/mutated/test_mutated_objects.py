@@ -38,7 +38,9 @@ class Cluster:
     def __init__(self, store: Store, runtime: Runtime) -> None:
         registry = kopf.OperatorRegistry()
         register(registry, runtime, owns_runtime=False)
-        self._handlers = {str(handler.id): handler.fn for handler in registry._watching.get_all_handlers()}
+        self._handlers: dict[str, Any] = {
+            str(handler.id): handler.fn for handler in registry._watching.get_all_handlers()
+        }
         self.store = store
         self.runtime = runtime
 
