@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import yaml
-
 from berth.runtime import RESOURCES, Options, Runtime
 from berth.sim.resources import CRDS, PODS, Resource
 from berth.sim.server import SimServer
@@ -14,8 +12,8 @@ from berth.sim.store import Store
 from cluster.server import until
 from scheduler.virtual_clock import START, VirtualClock
 from support.builders import Body
+from support.crds import POLICIES, crd
 
-POLICY_CRD = Path(__file__).parents[2] / "crds" / "schedulingpolicies.berth.dev.yaml"
 REGULAR, GRACE = 300.0, 15.0
 
 
@@ -25,7 +23,7 @@ class Harness:
     def __init__(self, folder: Path, server: Callable[[Store], SimServer] = SimServer) -> None:
         self.clock = VirtualClock()
         self.store = Store(lambda: START)
-        self.store.create(CRDS, yaml.safe_load(POLICY_CRD.read_text()))
+        self.store.create(CRDS, crd(POLICIES))
         self.server = server(self.store)
         self._kubeconfig = folder / "kubeconfig"
 

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
-import yaml
 
 from berth.sim.server import SimServer
 from berth.sim.store import Store
@@ -25,8 +23,8 @@ from control_plane.cleaning import remove_everything
 from control_plane.client import Client
 from control_plane.launcher import ControlPlane
 from control_plane.programs import MissingPrograms, find_programs
+from support.crds import PEERINGS, POLICIES, crd
 
-CRDS = Path(__file__).resolve().parents[2] / "crds"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -64,20 +62,18 @@ async def api(server: Server) -> AsyncIterator[Client]:
 @pytest.fixture
 async def policies(api: Client) -> None:
     """Defined once on the real server, where they stay."""
-    await _define(api, "schedulingpolicies.berth.dev")
+    await _define(api, POLICIES)
 
 
 @pytest.fixture
 async def peerings(api: Client) -> None:
     """The same."""
-    await _define(api, "clusterkopfpeerings.kopf.dev")
+    await _define(api, PEERINGS)
 
 
-async def _define(api: Client, kind: str) -> None:
-    definition = yaml.safe_load((CRDS / f"{kind}.yaml").read_text())
-    name = definition["metadata"]["name"]
+async def _define(api: Client, name: str) -> None:
     if not await api.exists(f"{DEFINITIONS}/{name}"):
-        await api.create(definition)
+        await api.create(crd(name))
     await api.wait_until(DEFINITIONS, lambda found: _established(found[name]), timeout_seconds=30)
 
 

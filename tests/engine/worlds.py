@@ -5,12 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-import numpy as np
-
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import Plugin
 from berth.engine.registry import PLUGINS
 from berth.engine.state.state import State
-from berth.engine.verdict import Code, row_numbers
 from berth.model import Node, Pod, object_key, parse, parse_pod
 from conformance.cases import some_of_each_theme
 
@@ -25,6 +22,11 @@ _NEEDED: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+# The records of the worlds' objects, by the identity of the bodies, which live as long as the process: every plugin is
+# asked about every world, and most of the time went into reading the same objects again.
+_records: dict[int, Any] = {}
+
+
 @dataclass(frozen=True)
 class World:
     id: str
@@ -37,7 +39,7 @@ def state_of(objects: Iterable[Mapping[str, Any]]) -> State:
     """A state filled in the order given, pods after everything else."""
     state = State()
     for body in sorted(objects, key=lambda body: body["kind"] == "Pod"):
-        record = parse(body["kind"], body)
+        record = _records.get(id(body)) or parse(body["kind"], body)
         if isinstance(record, Node):
             state.table.set_node(record)
         elif not isinstance(record, Pod):
@@ -49,10 +51,12 @@ def state_of(objects: Iterable[Mapping[str, Any]]) -> State:
 
 @cache
 def worlds() -> tuple[World, ...]:
-    return tuple(
-        World(v["id"], tuple(v["objects"]), parse_pod(v["pod"]), _plugin_args(v["config"]))
-        for v in some_of_each_theme(6)
-    )
+    return tuple(_world(vector) for vector in some_of_each_theme(6))
+
+
+def _world(vector: Mapping[str, Any]) -> World:
+    _records.update((id(body), parse(body["kind"], body)) for body in vector["objects"])
+    return World(vector["id"], tuple(vector["objects"]), parse_pod(vector["pod"]), _plugin_args(vector["config"]))
 
 
 def _plugin_args(config: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
@@ -78,32 +82,3 @@ def point_of(name: str) -> Point:
 def make(name: str, world: World) -> Plugin:
     """The plugin with the arguments that the world's configuration gives it, where it takes them."""
     return PLUGINS[name](dict(arguments(PLUGINS[name], world)))
-
-
-def verdicts_by_name(plugin: Plugin, world: World, state: State, rows: Any = None) -> dict[str, tuple[Code, Any]] | str:
-    """What the filter says of each node, by name; or in one word that it has nothing to say."""
-    query = Query(world.pod, state.table)
-    answer = plugin.pre_filter(query, state)
-    if answer.skip or answer.code is not Code.FITS:
-        return f"{answer.skip} {answer.code} {answer.reasons}"
-    rows = state.table.rows if rows is None else rows
-    verdicts = plugin.filter(query, state, rows)
-    assert len(verdicts.codes) == len(verdicts.causes) == len(row_numbers(rows))
-    return {
-        state.table.name(int(row)): (Code(int(code)), verdicts.reasons(i) if code else None)
-        for i, (row, code) in enumerate(zip(row_numbers(rows), verdicts.codes, strict=True))
-    }
-
-
-def scores_by_name(
-    plugin: Plugin, world: World, state: State, rows: Any = None, normal: bool = True
-) -> dict[str, int] | None:
-    query = Query(world.pod, state.table)
-    if not plugin.pre_score(query, state):
-        return None
-    rows = state.table.rows if rows is None else rows
-    column = plugin.score(query, state, rows)
-    assert column.dtype == np.int64
-    if normal:
-        column = plugin.normalize(column)
-    return {state.table.name(int(r)): int(s) for r, s in zip(row_numbers(rows), column, strict=True)}

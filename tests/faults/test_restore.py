@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
 from berth.sim.faults import Faults
 from berth.sim.resources import CRDS, NODES, PODS
@@ -18,8 +17,9 @@ from berth.sim.server import SimServer
 from berth.sim.store import Store
 from control_plane.berth_process import SOURCE_ROOT, berth_environment
 from control_plane.process import Process
-from faults.world import CRD_FOLDER, RecordingStore, operating
+from faults.world import RecordingStore, operating
 from support.builders import make_node, make_pod
+from support.crds import POLICIES, crd
 from support.patience import LIMIT_SECONDS
 
 ROOM = 40
@@ -81,7 +81,7 @@ async def test_kopf_run_ends_with_a_reason_and_is_to_be_started_again(tmp_path: 
 @asynccontextmanager
 async def serving(kubeconfig: Path) -> AsyncIterator[SimServer]:
     server = SimServer(RecordingStore())
-    server.store.create(CRDS, yaml.safe_load((CRD_FOLDER / "schedulingpolicies.berth.dev.yaml").read_text()))
+    server.store.create(CRDS, crd(POLICIES))
     await server.start()
     server.write_kubeconfig(kubeconfig)
     yield server

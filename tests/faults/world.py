@@ -15,8 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from berth.configuration.gates import BULK_INTAKE, DEFAULTS
 from berth.handlers import watch
 from berth.model import KINDS, parse_node, parse_pod
@@ -26,8 +24,8 @@ from berth.sim.faults import Faults
 from berth.sim.resources import BUILT_IN, CRDS, NODES, PODS, Resource
 from berth.sim.server import SimServer
 from berth.sim.store import Object, Store
+from support.crds import crds
 
-CRD_FOLDER = Path(__file__).parents[2] / "crds"
 FINISHED = frozenset({"Succeeded", "Failed"})
 OBSERVED: Mapping[str, Resource] = {
     resource.kind: resource
@@ -151,10 +149,8 @@ def _sums(table: Any, name: str) -> object:
 
 
 def apply_crds(store: Store) -> None:
-    for path in sorted(CRD_FOLDER.glob("*.yaml")):
-        for body in yaml.safe_load_all(path.read_text()):
-            if body:
-                store.create(CRDS, body)
+    for definition in crds():
+        store.create(CRDS, definition)
 
 
 def _give_signals_back() -> None:

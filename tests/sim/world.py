@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from berth.sim.resources import CRDS, NODES, PODS, Resource
 from berth.sim.store import Object, Store
 from berth.sim.store.history import Watch
+from support.crds import POLICIES, crd
 
-POLICY_CRD = Path(__file__).parents[2] / "crds" / "schedulingpolicies.berth.dev.yaml"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -46,7 +43,7 @@ class World:
         return any(body["metadata"]["name"] == name for body in self.store.list(resource, namespace).items)
 
     def add_policy_crd(self) -> Resource:
-        return self.add_crd(yaml.safe_load(POLICY_CRD.read_text()))
+        return self.add_crd(crd(POLICIES))
 
     def add_crd(self, definition: Object) -> Resource:
         self.store.create(CRDS, definition)

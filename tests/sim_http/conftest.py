@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
-import yaml
 
 from berth.sim.resources import CRDS
 from berth.sim.server import SimServer
 from berth.sim.store import Store
 from control_plane.client import Client
-
-DEFINITIONS = Path(__file__).resolve().parents[2] / "crds"
+from support.crds import crds
 
 
 @pytest.fixture
 def store() -> Store:
     store = Store(lambda: datetime.now(UTC))
-    for path in sorted(DEFINITIONS.glob("*.yaml")):
-        for definition in yaml.safe_load_all(path.read_text()):
-            store.create(CRDS, definition)
+    for definition in crds():
+        store.create(CRDS, definition)
     return store
 
 
