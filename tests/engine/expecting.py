@@ -3,10 +3,15 @@
 as_placement(pipeline.decide(pod, state, random)).node
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.pipeline import Placement
+from berth.engine.plugin import FilterPlugin, ScorePlugin
 from berth.engine.preemption.preemption import NoNomination
 from berth.engine.preemption.victims import Nomination
+from berth.engine.registry import make_plugin
 from berth.engine.state.node_table import NodeTable
 from berth.model import Node
 
@@ -43,3 +48,17 @@ def node_of(table: NodeTable, name: str) -> Node:
     node = table.node(name)
     assert node is not None, name
     return node
+
+
+def make_filter(name: str, args: Mapping[str, Any] | None = None) -> FilterPlugin:
+    """A new plugin of the registry that filters."""
+    plugin = make_plugin(name, args or {}, "filter")
+    assert isinstance(plugin, FilterPlugin), name
+    return plugin
+
+
+def make_score(name: str, args: Mapping[str, Any] | None = None) -> ScorePlugin:
+    """A new plugin of the registry that scores."""
+    plugin = make_plugin(name, args or {}, "score")
+    assert isinstance(plugin, ScorePlugin), name
+    return plugin

@@ -6,8 +6,8 @@ from typing import Any
 
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.pipeline import Pipeline, Placement
-from berth.engine.registry import make_plugin
 from berth.model import parse_pod
+from engine.expecting import make_filter
 from engine.worlds import state_of
 from support.builders import Body, make_node, make_object, make_pod
 
@@ -15,7 +15,7 @@ NODES = [make_node("a", labels={"zone": "z1"}), make_node("b", labels={"zone": "
 
 
 def decide(name: str, objects: Iterable[Body], pod: Body, args: Body | None = None) -> Placement | Diagnosis:
-    return Pipeline([make_plugin(name, args or {}, "filter")], []).decide(parse_pod(pod), state_of(objects), Random(0))
+    return Pipeline([make_filter(name, args or {})], []).decide(parse_pod(pod), state_of(objects), Random(0))
 
 
 def fits(name: str, objects: Iterable[Body], pod: Body) -> set[str]:

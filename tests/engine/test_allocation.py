@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from berth.engine.plugin import Query
 from berth.engine.plugins.common.allocation import cut_quotient
-from berth.engine.registry import make_plugin
 from berth.engine.state.node_table import EXACT
 from berth.model import parse_pod
+from engine.expecting import make_score
 from engine.worlds import state_of
 from support.builders import make_node, make_pod
 
@@ -40,8 +40,8 @@ def test_a_column_has_the_scores_that_single_nodes_get(nodes: list[tuple[int, in
     taken = [make_pod(f"p{i}", node=f"n{i}", cpu="300m", memory=used) for i, (_, used) in enumerate(nodes)]
     state = state_of([*bodies, *taken])
     query = Query(parse_pod(make_pod("web", cpu="250m", memory=asked)), state.table)
-    plugins = [make_plugin("NodeResourcesFit", {"scoringStrategy": strategy}, "score") for strategy in STRATEGIES]
-    for plugin in [*plugins, make_plugin("NodeResourcesBalancedAllocation", {}, "score")]:
+    plugins = [make_score("NodeResourcesFit", {"scoringStrategy": strategy}) for strategy in STRATEGIES]
+    for plugin in [*plugins, make_score("NodeResourcesBalancedAllocation")]:
         rows = range(len(nodes))
         column = plugin.score(query, state, state.table.rows)
         assert column.tolist() == [plugin.score_row(query, state, row) for row in rows]

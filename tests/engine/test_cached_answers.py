@@ -16,7 +16,7 @@ from berth.engine.state.state import State
 from berth.engine.verdict import Code, Rows, Verdicts, row_numbers
 from berth.model import Pod, parse_namespace, parse_node, parse_pod
 from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES
-from engine.expecting import as_diagnosis, as_placement, node_of
+from engine.expecting import as_diagnosis, as_placement, make_filter, make_score, node_of
 from engine.worlds import World, state_of, worlds
 from support.builders import Body, make_node, make_pod
 
@@ -24,8 +24,8 @@ from support.builders import Body, make_node, make_pod
 def pipeline(world: World | None = None) -> Pipeline:
     args = world.args if world is not None else {}
     return Pipeline(
-        [make_plugin(entry.name, args.get(entry.name, {}), "filter") for entry in DEFAULT_PREDICATES],
-        [(make_plugin(e.name, args.get(e.name, {}), "score"), e.weight) for e in DEFAULT_PRIORITIES],
+        [make_filter(entry.name, args.get(entry.name, {})) for entry in DEFAULT_PREDICATES],
+        [(make_score(e.name, args.get(e.name, {})), e.weight) for e in DEFAULT_PRIORITIES],
         TieBreak.FIRST,
     )
 
@@ -181,7 +181,7 @@ class Failing(FilterPlugin):
 def test_a_filter_that_fails_on_a_node_ends_the_attempt_with_its_words() -> None:
     state = state_of([make_node("a"), make_node("b"), make_node("c", unschedulable=True)])
     pod = parse_pod(make_pod("web", cpu="1"))
-    before = make_plugin("NodeUnschedulable", {}, "filter")
+    before = make_filter("NodeUnschedulable")
     said = as_diagnosis(Pipeline([before, Failing("a")], []).decide(pod, state, Random(0)))
     assert (said.message, said.error) == (FAILURE, True)
     refused_already = Pipeline([before, Failing("c")], []).decide(pod, state, Random(0))
@@ -193,7 +193,7 @@ def test_a_filter_that_failed_on_a_node_refused_before_it_ends_the_attempt_once_
     state.table.add_pod(parse_pod(make_pod("old", uid="old", cpu="1")), "c")
     failing = Failing("c")
     failing.dependencies = Dependencies(node_local=True, version=lambda query, state: ())
-    deciding = Pipeline([make_plugin("NodeResourcesFit", {}, "filter"), failing], [])
+    deciding = Pipeline([make_filter("NodeResourcesFit"), failing], [])
     assert isinstance(deciding.decide(parse_pod(make_pod("one", cpu="1")), state, Random(0)), Placement)
     state.table.remove_pod("old")
     said = as_diagnosis(deciding.decide(parse_pod(make_pod("two", cpu="1")), state, Random(0)))
@@ -206,7 +206,7 @@ def decided_twice(
     """What is decided for the second of two pods alike, between which something happens; and by a new pipeline."""
 
     def new() -> Pipeline:
-        return Pipeline([make_plugin(name, {}, "filter") for name in ("NodeAffinity", plugin)], [], TieBreak.FIRST)
+        return Pipeline([make_filter(name) for name in ("NodeAffinity", plugin)], [], TieBreak.FIRST)
 
     one, two = (parse_pod(make_pod(name, labels={"app": "web"}, **spec)) for name in ("one", "two"))
     deciding = new()
@@ -283,9 +283,9 @@ def test_resources_that_no_node_has_take_no_memory_however_many_pods_ask_for_the
 def test_a_resource_counts_from_the_moment_that_a_node_has_it() -> None:
     gpu = "example.com/gpu"
     state = state_of([make_node("a"), make_node("b")])
-    ignoring = make_plugin("NodeResourcesFit", {"ignoredResources": [gpu]}, "filter")
+    ignoring = make_filter("NodeResourcesFit", {"ignoredResources": [gpu]})
     strategy = {"type": "LeastAllocated", "resources": [{"name": gpu}]}
-    scoring = make_plugin("NodeResourcesFit", {"scoringStrategy": strategy}, "score")
+    scoring = make_score("NodeResourcesFit", {"scoringStrategy": strategy})
     deciding = Pipeline([ignoring], [(scoring, 1)], TieBreak.FIRST)
     chosen = []
     for extended in ({}, {gpu: 4}):

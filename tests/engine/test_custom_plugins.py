@@ -21,7 +21,6 @@ from berth.engine.plugin import (
     BadArgument,
     Dependencies,
     FilterPlugin,
-    Plugin,
     PluginFailed,
     PodsRead,
     Query,
@@ -31,13 +30,13 @@ from berth.engine.plugin import (
 from berth.engine.plugins.taint_toleration import TaintToleration
 from berth.engine.preemption.preemption import Preemption
 from berth.engine.preemption.victims import Nomination
-from berth.engine.registry import OWN_PLUGINS, PLUGINS, UnknownPlugin, UnusablePlugin, make_plugin
+from berth.engine.registry import OWN_PLUGINS, PLUGINS, UnknownPlugin, UnusablePlugin
 from berth.engine.state.state import State
 from berth.engine.testing import cluster, make
 from berth.engine.verdict import Code, Int64Column, PreFilter, Rows, Verdicts, refuse_where, row_count
 from berth.model import Pod, parse_pod
 from berth.policy import PolicyError, PolicyStore, load_policy
-from engine.expecting import as_placement
+from engine.expecting import as_placement, make_filter, make_score
 from engine.packages import Site
 from policy.builders import make_policy
 from policy.harness import Clock, condition, in_force
@@ -117,11 +116,11 @@ def test_a_policy_has_several_of_an_outside_plugin_under_names_of_their_own(site
 def test_a_package_that_is_installed_while_the_scheduler_runs_is_found(site: Site) -> None:
     assert "Picky" not in PLUGINS
     with pytest.raises(UnknownPlugin):
-        make_plugin("Picky", {"disk": "ssd"}, "filter")
+        make_filter("Picky", {"disk": "ssd"})
     site.install(PICKY, "Picky")
     assert "Picky" in PLUGINS
     assert list(PLUGINS)[: len(OWN_PLUGINS)] == list(OWN_PLUGINS)
-    assert make_plugin("Picky", {"disk": "ssd"}, "filter").name == "Picky"
+    assert make_filter("Picky", {"disk": "ssd"}).name == "Picky"
 
 
 def test_nothing_is_imported_before_a_policy_names_it(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +128,7 @@ def test_nothing_is_imported_before_a_policy_names_it(site: Site, monkeypatch: p
     assert "Lazy" in list(PLUGINS)
     load_policy(policy({"name": "NodeName"}))
     with pytest.raises(UnusablePlugin, match=rf"package acme 1.0, entry point Lazy = {module}:Lazy"):
-        make_plugin("Lazy", {}, "filter")
+        make_filter("Lazy")
 
 
 @pytest.mark.parametrize(
@@ -255,7 +254,7 @@ class Failing(Fine):
     failing = False
 
 
-async def judged_later(self: Plugin, query: Query, state: State, rows: Rows) -> None:
+async def judged_later(self: Fine, query: Query, state: State, rows: Rows) -> None:
     return None
 
 
@@ -306,7 +305,7 @@ def test_what_a_class_does_not_say_is_taken_for_the_worst() -> None:
 )
 def test_dependencies_that_cannot_be_are_refused_when_the_plugin_is_made(body: dict[str, object], words: str) -> None:
     with pytest.raises(TypeError, match=re.escape(words)):
-        make(type("Odd", (Fine,), body))
+        make(odd(body))
 
 
 def test_the_guard_is_around_the_methods_that_a_class_has_and_no_others() -> None:
@@ -315,7 +314,7 @@ def test_the_guard_is_around_the_methods_that_a_class_has_and_no_others() -> Non
     assert kind.pre_filter is FilterPlugin.pre_filter
     for method in ("bounds", "scale", "normalize"):
         assert getattr(kind, method) is getattr(ScorePlugin, method)
-    assert all(type(make_plugin(n, {}, "filter")) is OWN_PLUGINS[n] for n in ("NodeName", "TaintToleration"))
+    assert all(type(make_filter(n)) is OWN_PLUGINS[n] for n in ("NodeName", "TaintToleration"))
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------
@@ -331,9 +330,15 @@ def codes(values: Sequence[int], dtype: type[np.integer[Any]] = np.int8) -> Verd
     return Verdicts(column, column.astype(np.int64), lambda cause: ("because",))
 
 
+def odd(body: Mapping[str, object], base: type[Fine] = Fine) -> type[Fine]:
+    """A class with some methods or attributes of its own."""
+    made: type[Fine] = type("Odd", (base,), dict(body))
+    return made
+
+
 def deciding(**methods: object) -> Placement | Diagnosis:
     """What a pipeline says whose only filter and score is a plugin with these methods."""
-    plugin = make(type("Odd", (Fine,), methods), name="Odd")
+    plugin = make(odd(methods), name="Odd")
     return Pipeline([plugin], [(plugin, 1)]).decide(a_pod(), cluster(STATE), Random(0))
 
 
@@ -365,8 +370,9 @@ def test_what_a_plugin_raises_comes_out_as_its_failure(method: str, fault: Calla
 
 @pytest.mark.parametrize("field", ["static_key", "filter_version", "score_version"])
 def test_what_a_function_of_its_dependencies_raises_comes_out_as_its_failure(field: str) -> None:
+    functions: dict[str, Any] = {field: raising}
     with pytest.raises(PluginFailed, match=rf"plugin Odd failed: dependencies.{field}\(\) raised KeyError: 'boom'"):
-        deciding(dependencies=Dependencies(**{field: raising}))
+        deciding(**declaring(**functions))
 
 
 def declaring(**fields: Any) -> dict[str, object]:
@@ -428,7 +434,7 @@ def test_words_that_are_none_are_the_plugins_failure_too(fault: Callable[..., An
 def test_the_rarer_methods_are_guarded_as_well(method: str, answer: object) -> None:
     state = cluster(STATE)
     query = Query(a_pod(), state.table)
-    plugin = make(type("Odd", (Fine,), {method: gives(answer)}))
+    plugin = make(odd({method: gives(answer)}))
     with pytest.raises(PluginFailed, match=rf"{method}\(\) gave"):
         getattr(plugin, method)(*(() if method == "take_failures" else (query, state, 0)))
 
@@ -444,7 +450,7 @@ def test_the_rarer_methods_are_guarded_as_well(method: str, answer: object) -> N
 )
 def test_the_rarer_functions_of_dependencies_are_guarded_as_well(field: str, answer: object) -> None:
     state = cluster(STATE)
-    plugin = make(type("Odd", (Fine,), declaring(**{field: gives(answer)})))
+    plugin = make(odd(declaring(**{field: gives(answer)})))
     more = (0, 1, [0]) if field == "affected_rows" else ()
     with pytest.raises(PluginFailed, match=rf"dependencies.{field}\(\) gave"):
         getattr(plugin.dependencies, field)(Query(a_pod(), state.table), state, *more)
@@ -491,30 +497,30 @@ def test_a_plugin_may_score_by_groups() -> None:
 def test_what_is_no_answer_for_groups_is_the_plugins_failure(
     nodes: Sequence[Body], methods: dict[str, object], words: str
 ) -> None:
-    plugin = make(type("Odd", (ByZone,), methods))
+    plugin = make(odd(methods, ByZone))
     with pytest.raises(PluginFailed) as failed:
         Pipeline([], [(plugin, 1)]).decide(a_pod(), cluster(nodes), Random(0))
     assert words in failed.value.problem
 
 
 def test_a_failure_inside_a_failure_is_told_once() -> None:
-    def fits_row(self: Plugin, query: Query, state: State, row: int) -> bool:
+    def fits_row(self: Fine, query: Query, state: State, row: int) -> bool:
         return bool(self.filter(query, state, np.array([row])).codes[0] == 0)
 
     state = cluster(STATE)
-    plugin = make(type("Odd", (Fine,), {"filter": raising, "fits_row": fits_row}))
+    plugin = make(odd({"filter": raising, "fits_row": fits_row}))
     with pytest.raises(PluginFailed) as failed:
         plugin.fits_row(Query(a_pod(), state.table), state, 0)
     assert failed.value.problem.startswith("filter() raised KeyError: 'boom'")
 
 
 def test_a_plugin_is_asked_about_rows_with_a_node_only() -> None:
-    def score(self: Plugin, query: Query, state: State, rows: Rows) -> Int64Column:
+    def score(self: Fine, query: Query, state: State, rows: Rows) -> Int64Column:
         return np.array([len(state.table.name(int(row))) for row in np.arange(9)[rows]], dtype=np.int64)
 
     state = cluster([make_node("gone"), *STATE])
     state.table.remove_node("gone")
-    plugin = make(type("Odd", (Fine,), {"score": score, **declaring(static_key=gives(()))}))
+    plugin = make(odd({"score": score, **declaring(static_key=gives(()))}))
     pipeline = Pipeline([], [(plugin, 1)], TieBreak.FIRST)
     assert pipeline.decide(a_pod(), state, Random(0)) == Placement("a", 3, 3)
 
@@ -546,7 +552,7 @@ def test_columns_that_a_plugin_keeps_for_itself_are_not_written_by_the_engine() 
 
 
 def test_scores_outside_their_bounds_are_cut() -> None:
-    plugin = make(type("Odd", (Fine,), {"bounds": gives(0), "scale": gives(np.array([-7, 3, 4000]))}))
+    plugin = make(odd({"bounds": gives(0), "scale": gives(np.array([-7, 3, 4000]))}))
     assert plugin.scale(np.zeros(3, dtype=np.int64), 0).tolist() == [0, 3, 100]
 
 
@@ -583,7 +589,7 @@ def test_a_plugin_that_fails_once_leaves_no_answer_behind_that_is_half_right(
         for name in ("version", "filter", "pre_filter", "fits_row", "score", "score_row", "scale"):
             own = getattr(Flaky, name)
 
-            def ask(self: Plugin, *given: object, own: Callable[..., object] = own, name: str = name) -> object:
+            def ask(self: Fine, *given: object, own: Callable[..., object] = own, name: str = name) -> object:
                 if Flaky.failing and name == method:
                     raise OSError("now and then")
                 return own(self, *given)
@@ -593,8 +599,8 @@ def test_a_plugin_that_fails_once_leaves_no_answer_behind_that_is_half_right(
 
     state, flaky = cluster(STATE), kind()
 
-    def pipeline(of: type[Plugin]) -> Pipeline:
-        rest = make_plugin("NodeResourcesFit", {}, "filter"), make_plugin("NodeResourcesFit", {}, "score")
+    def pipeline(of: type[Fine]) -> Pipeline:
+        rest = make_filter("NodeResourcesFit"), make_score("NodeResourcesFit")
         return Pipeline([rest[0], make(of)], [(rest[1], 1), (make(of), 1)], TieBreak.FIRST)
 
     keeping, failures = pipeline(flaky), 0
@@ -654,7 +660,7 @@ def test_a_plugin_that_fails_after_another_was_asked_again_does_not_hide_what_th
 def test_answers_without_a_version_are_asked_for_anew_and_about_the_pod_itself() -> None:
     """Pods that are alike to Kubernetes' plugins may differ to another: by name, or by priority."""
 
-    def refuse(self: Plugin, query: Query, state: State, rows: Rows) -> Verdicts:
+    def refuse(self: Fine, query: Query, state: State, rows: Rows) -> Verdicts:
         names = [state.table.name(int(row)) for row in np.arange(9)[rows]]
         away = np.array([name not in (query.pod.name[-1], "z") for name in names])
         return refuse_where(away, Code.UNSCHEDULABLE, "not mine")
@@ -668,14 +674,14 @@ def test_answers_without_a_version_are_asked_for_anew_and_about_the_pod_itself()
 def test_preemption_asks_a_plugin_that_says_nothing_of_pods_about_every_node_without_its_victims() -> None:
     """On node a it wants company, and nothing in its class says so."""
 
-    def wants_company(self: Plugin, query: Query, state: State, rows: Rows) -> Verdicts:
+    def wants_company(self: Fine, query: Query, state: State, rows: Rows) -> Verdicts:
         alone = [name == "a" and not state.table.pods_on(name) for name in map(state.table.name, np.arange(9)[rows])]
         return refuse_where(np.array(alone), Code.UNSCHEDULABLE, "node(s) were lonely")
 
     small = [make_node(name, cpu="1") for name in "ab"]
     low = [make_pod(f"low-{n}", uid=n, node=n, cpu="1", priority=p) for n, p in (("a", 1), ("b", 5))]
-    plugin = make(type("Odd", (Fine,), {"filter": wants_company}))
-    pipeline, state = Pipeline([make_plugin("NodeResourcesFit", {}, "filter"), plugin], []), cluster([*small, *low])
+    plugin = make(odd({"filter": wants_company}))
+    pipeline, state = Pipeline([make_filter("NodeResourcesFit"), plugin], []), cluster([*small, *low])
     query = Query(a_pod("high", priority=10), state.table)
     found = Preemption().preempt(pipeline, query, pipeline.survey(query, state), state, Random(0))
     assert isinstance(found, Nomination)

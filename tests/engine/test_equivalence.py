@@ -10,12 +10,12 @@ from berth.engine.answer_cache.cache import CachedAnswers
 from berth.engine.answer_cache.equivalence import MOST_GROUPS, MOST_INHABITED, Axis, EquivalenceGroups
 from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.plugin import Query
-from berth.engine.registry import make_plugin
 from berth.engine.state.node_table import NodeTable
 from berth.engine.state.state import State
 from berth.engine.verdict import Int64Column, row_numbers
 from berth.model import Pod, parse_node, parse_pod
 from berth.policy.defaults import DEFAULT_PREDICATES, DEFAULT_PRIORITIES
+from engine.expecting import make_filter, make_score
 from engine.worlds import state_of
 from support.builders import make_node, make_pod
 
@@ -54,8 +54,8 @@ KINDS = {
 
 def pipeline() -> Pipeline:
     return Pipeline(
-        [make_plugin(entry.name, {}, "filter") for entry in DEFAULT_PREDICATES],
-        [(make_plugin(entry.name, {}, "score"), entry.weight) for entry in DEFAULT_PRIORITIES],
+        [make_filter(entry.name) for entry in DEFAULT_PREDICATES],
+        [(make_score(entry.name), entry.weight) for entry in DEFAULT_PRIORITIES],
         TieBreak.RANDOM,
     )
 

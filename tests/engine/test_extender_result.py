@@ -8,10 +8,9 @@ from typing import Any
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.extender_result import LEFT_OUT, ExtenderResult, Refusal
 from berth.engine.pipeline import Pipeline, Placement, TieBreak
-from berth.engine.registry import make_plugin
 from berth.engine.verdict import Code
 from berth.model import parse_pod
-from engine.expecting import as_diagnosis, as_placement
+from engine.expecting import as_diagnosis, as_placement, make_filter, make_score
 from engine.worlds import state_of
 from support.builders import Body, make_node, make_pod
 
@@ -20,8 +19,8 @@ NODES = [make_node("a"), make_node("b"), make_node("c"), make_node("small", cpu=
 
 
 def pipeline(scores: Sequence[tuple[str, int]] = (("NodeResourcesFit", 1),), **settings: Any) -> Pipeline:
-    made = [(make_plugin(name, {}, "score"), weight) for name, weight in scores]
-    filters = [make_plugin(name, {}, "filter") for name in FILTERS]
+    made = [(make_score(name), weight) for name, weight in scores]
+    filters = [make_filter(name) for name in FILTERS]
     return Pipeline(filters, made, TieBreak.FIRST, **settings)
 
 

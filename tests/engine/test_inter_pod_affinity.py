@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from berth.engine.plugin import NOTHING_ELSE, BadArgument, Query
 from berth.engine.plugins.inter_pod_affinity import REASON_AFFINITY, REASON_ANTI_AFFINITY, REASON_EXISTING
-from berth.engine.registry import make_plugin
 from berth.engine.state.state import State
 from berth.engine.verdict import Code, row_numbers
 from berth.model import Pod, PodTerm, parse_namespace, parse_node, parse_pod
-from engine.expecting import node_of, row_of
+from engine.expecting import make_filter, make_score, node_of, row_of
 from engine.worlds import state_of
 from support.builders import Body, make_node, make_object, make_pod
 
@@ -72,7 +71,7 @@ def refused(objects: Iterable[Body], pod: Body) -> Refusals | str:
 
 
 def refusals(state: State, pod: Pod) -> Refusals | str:
-    plugin, query = make_plugin("InterPodAffinity", {}, "filter"), Query(pod, state.table)
+    plugin, query = make_filter("InterPodAffinity"), Query(pod, state.table)
     if plugin.pre_filter(query, state).skip:
         return SKIPPED
     rows = state.table.rows
@@ -97,7 +96,7 @@ def scored(
 def scores(
     state: State, pod: Pod, args: Mapping[str, Any] | None = None, nodes: Sequence[str] = (), normal: bool = True
 ) -> dict[str, int] | str:
-    plugin, query = make_plugin("InterPodAffinity", args or {}, "score"), Query(pod, state.table)
+    plugin, query = make_score("InterPodAffinity", args or {}), Query(pod, state.table)
     if not plugin.pre_score(query, state):
         return SKIPPED
     column = plugin.score(query, state, np.array([row_of(state.table, name) for name in nodes], dtype=np.intp))
@@ -333,7 +332,7 @@ def test_terms_by_more_keys_than_the_table_keeps_columns_of_are_scored_like_othe
 )
 def test_arguments_that_make_no_sense_are_refused_by_name(args: Mapping[str, Any], field: str) -> None:
     with pytest.raises(BadArgument) as refusal:
-        make_plugin("InterPodAffinity", args, "filter")
+        make_filter("InterPodAffinity", args)
     assert refusal.value.field == field
 
 
@@ -342,7 +341,7 @@ def test_arguments_that_make_no_sense_are_refused_by_name(args: Mapping[str, Any
 
 def versions_of(state: State, pod: Pod) -> Callable[[], Hashable]:
     """Asks, decision after decision, what the answers about the pod depend on now."""
-    plugin, query = make_plugin("InterPodAffinity", {}, "filter"), Query(pod, state.table)
+    plugin, query = make_filter("InterPodAffinity"), Query(pod, state.table)
 
     def ask() -> Hashable:
         query.memo.clear()

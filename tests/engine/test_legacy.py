@@ -15,7 +15,7 @@ from berth.engine.registry import PLUGINS, make_plugin
 from berth.engine.state.state import State
 from berth.engine.verdict import Code, row_numbers
 from berth.model import parse, parse_node, parse_pod
-from engine.expecting import as_placement
+from engine.expecting import as_placement, make_filter, make_score
 from engine.worlds import point_of, state_of
 from support.builders import Body, make_node, make_object, make_pod
 
@@ -35,7 +35,7 @@ def refusals(
 ) -> dict[str, tuple[Code, tuple[str, ...]]]:
     """node -> (code, reasons) of the nodes that the predicate refuses."""
     state = state or state_of(objects)
-    plugin, query = make_plugin(name, args or {}, "filter"), Query(parse_pod(pod), state.table)
+    plugin, query = make_filter(name, args or {}), Query(parse_pod(pod), state.table)
     if plugin.pre_filter(query, state).skip:
         return {}
     verdicts = plugin.filter(query, state, state.table.rows)
@@ -55,7 +55,7 @@ def scores(
 ) -> dict[str, int]:
     """node -> score, over all nodes or `only` these."""
     state = state_of(objects)
-    plugin, query = make_plugin(name, args or {}, "score"), Query(parse_pod(pod), state.table)
+    plugin, query = make_score(name, args or {}), Query(parse_pod(pod), state.table)
     rows = row_numbers(state.table.rows)
     if only is not None:
         rows = rows[[state.table.name(int(row)) in only for row in rows]]
@@ -160,7 +160,7 @@ class TestNodeConditions:
 
     def test_a_condition_is_followed_as_it_changes(self) -> None:
         state = state_of([node("a", {"Ready": "True"}), node("b", {"Ready": "True"})])
-        pipeline = Pipeline([make_plugin("CheckNodeCondition", {}, "filter")], [])
+        pipeline = Pipeline([make_filter("CheckNodeCondition")], [])
         pod = parse_pod(make_pod("p"))
         assert as_placement(pipeline.decide(pod, state, Random(0))).feasible == 2
         state.table.set_node(parse_node(node("a", {"Ready": "False"})))
@@ -273,7 +273,7 @@ class TestVolumeCounts:
     @pytest.mark.parametrize("value", [0, -1, "3", 1.5, True])
     def test_a_number_that_makes_no_sense_is_refused(self, value: object) -> None:
         with pytest.raises(BadArgument, match="maxVolumes"):
-            make_plugin("MaxEBSVolumeCount", {"maxVolumes": value}, "filter")
+            make_filter("MaxEBSVolumeCount", {"maxVolumes": value})
 
 
 class TestLabels:
@@ -609,14 +609,14 @@ class TestAvoidedPods:
         assert scores("NodePreferAvoidPodsPriority", [self.node("a", text=text)], self.pod()) == {"a": 100}
 
     def test_a_controller_made_again_under_its_name_is_another_one(self) -> None:
-        pipeline = Pipeline([], [(make_plugin("NodePreferAvoidPodsPriority", {}, "score"), 1)])
+        pipeline = Pipeline([], [(make_score("NodePreferAvoidPodsPriority"), 1)])
         state = state_of([self.node("a", ("ReplicaSet", "u1")), self.node("b", ("ReplicaSet", "u2"))])
         first, second = (parse_pod(self.pod(uid=uid)) for uid in ("u1", "u2"))
         found = [as_placement(pipeline.decide(pod, state, Random(0))).node for pod in (first, second, first, second)]
         assert found == ["b", "a", "b", "a"]
 
     def test_an_annotation_is_followed_as_it_comes_and_goes(self) -> None:
-        pipeline = Pipeline([], [(make_plugin("NodePreferAvoidPodsPriority", {}, "score"), 1)])
+        pipeline = Pipeline([], [(make_score("NodePreferAvoidPodsPriority"), 1)])
         state, pod = state_of([self.node("a", ("ReplicaSet", "u1")), node("b")]), parse_pod(self.pod())
         assert {as_placement(pipeline.decide(pod, state, Random(seed))).node for seed in range(8)} == {"b"}
         state.table.set_node(parse_node(node("a")))
@@ -658,10 +658,10 @@ class TestNames:
         assert not {*PREDICATES, *PRIORITIES} & PLUGINS.keys()
         for alias in PREDICATES.values():
             for plugin in alias.plugins:
-                make_plugin(plugin, alias.args, "filter")
+                make_filter(plugin, alias.args)
         for alias in PRIORITIES.values():
             for plugin in alias.plugins:
-                make_plugin(plugin, alias.args, "score")
+                make_score(plugin, alias.args)
 
     def test_a_plugin_answers_to_the_name_that_it_is_called(self) -> None:
         plugin = make_plugin("LabelPreference", {"label": "ssd"}, "score", called="ssd-first")

@@ -5,10 +5,9 @@ from typing import Any
 
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.pipeline import Pipeline, Placement
-from berth.engine.registry import make_plugin
 from berth.engine.state.state import State
 from berth.model import parse_node, parse_pod
-from engine.expecting import as_diagnosis
+from engine.expecting import as_diagnosis, make_filter
 from engine.worlds import state_of
 from support.builders import Body, make_node, make_pod
 
@@ -22,7 +21,7 @@ def decide(pipeline: Pipeline, state: State, pod: Body) -> Placement | Diagnosis
 
 
 def pipeline() -> Pipeline:
-    return Pipeline([make_plugin("NodeDeclaredFeatures", {}, "filter")], [])
+    return Pipeline([make_filter("NodeDeclaredFeatures")], [])
 
 
 def in_user_namespace(**spec: Any) -> Body:

@@ -16,7 +16,6 @@ from berth.engine.per_node import NodeView, PerNode, Reads
 from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import FilterPlugin, PluginFailed, Query
 from berth.engine.preemption.preemption import NoNomination, Preemption
-from berth.engine.registry import make_plugin
 from berth.engine.state.node_table import PODS, NodeTable
 from berth.engine.state.nominated_rows import NominatedRows
 from berth.engine.state.pod_counts import PodMatch
@@ -33,7 +32,7 @@ from berth.policy.records import Predicate
 from berth.scheduler.cache.cache import Cache
 from conformance.agreement import differences
 from conformance.oracle.generator import nominated_cases
-from engine.expecting import as_nomination
+from engine.expecting import as_nomination, make_filter
 from engine.storage import make_claim
 from engine.test_preemption import image_of, preempt
 from reference import engine as reference
@@ -71,8 +70,8 @@ def readers() -> Pipeline:
     ]
     return Pipeline(
         [
-            *(make_plugin(entry.name, {}, "filter") for entry in DEFAULT_PREDICATES),
-            *(make_plugin(name, args, "filter") for name, args in legacy),
+            *(make_filter(entry.name) for entry in DEFAULT_PREDICATES),
+            *(make_filter(name, args) for name, args in legacy),
             HALF_FREE,
             Lonely({}),
         ],
@@ -260,7 +259,7 @@ def clusters(draw: st.DrawFn, manners: frozenset[str], spreads: int = 0) -> tupl
 
 
 def alone(name: str) -> Pipeline:
-    return Pipeline([make_plugin(name, {}, "filter")], [])
+    return Pipeline([make_filter(name)], [])
 
 
 @given(clusters(frozenset(), spreads=1))
@@ -333,7 +332,7 @@ SPREAD = [
 )
 def test_no_pod_is_moved_for_a_decision_that_columns_can_make(wish: Body, monkeypatch: pytest.MonkeyPatch) -> None:
     state = crowd(20, ports=[80], affinity=keeps_away("db"))
-    pipeline = Pipeline([make_plugin(entry.name, {}, "filter") for entry in DEFAULT_PREDICATES], [])
+    pipeline = Pipeline([make_filter(entry.name) for entry in DEFAULT_PREDICATES], [])
     monkeypatch.setattr(pipeline_module, "moved", None)
     pod = parse_pod(make_pod("new", labels={"app": "web"}, **wish))
     assert pipeline.survey(Query(pod, state.table), state).with_nominated
@@ -343,7 +342,7 @@ def test_only_pods_with_volumes_are_moved_for_a_pod_with_volumes(monkeypatch: py
     state = crowd(20)
     disk = {"name": "v", "gcePersistentDisk": {"pdName": "one"}}
     state.nominate(parse_pod(make_pod("has-disk", volumes=[disk])), "n7")
-    pipeline = Pipeline([make_plugin(entry.name, {}, "filter") for entry in DEFAULT_PREDICATES], [])
+    pipeline = Pipeline([make_filter(entry.name) for entry in DEFAULT_PREDICATES], [])
     moves: list[set[str]] = []
 
     def watched(

@@ -14,12 +14,11 @@ from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.plugin import Plugin, PluginFailed, Query
 from berth.engine.preemption.preemption import Preemption
 from berth.engine.preemption.victims import Nomination
-from berth.engine.registry import make_plugin
 from berth.engine.state.state import State
 from berth.engine.testing import check_contract, cluster, make, scores, verdicts
 from berth.engine.verdict import Code
 from berth.model import Pod, parse_node, parse_pod
-from engine.expecting import as_placement, node_of
+from engine.expecting import as_placement, make_filter, node_of
 from support.builders import Body, make_node, make_pod
 
 NODES = [make_node(name, labels={"disk": disk}) for name, disk in (("a", "ssd"), ("b", "hdd"), ("c", "ssd"))]
@@ -276,7 +275,7 @@ def test_preemption_asks_it_whether_the_pod_fits_once_its_victims_are_gone(reads
         make_pod("low-a", uid="low-a", node="a", cpu="1", priority=1),
         make_pod("low-b", uid="low-b", node="b", cpu="1", priority=5),
     ]
-    pipeline = Pipeline([make_plugin("NodeResourcesFit", {}, "filter"), make(fits)], [])
+    pipeline = Pipeline([make_filter("NodeResourcesFit"), make(fits)], [])
     state, pod = cluster(bodies), a_pod("high", priority=10)
     assert isinstance(pipeline.decide(pod, state, Random(0)), Diagnosis)
     query = Query(pod, state.table)

@@ -10,11 +10,10 @@ from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import ANY, Event
 from berth.engine.pipeline import Pipeline, Placement, TieBreak
 from berth.engine.plugin import FilterPlugin, Query, ScorePlugin
-from berth.engine.registry import make_plugin
 from berth.engine.state.state import State
 from berth.engine.verdict import Code, PreFilter
 from berth.model import parse_node, parse_pod
-from engine.expecting import as_diagnosis, as_placement
+from engine.expecting import as_diagnosis, as_placement, make_filter, make_score
 from engine.worlds import state_of
 from support.builders import Body, make_node, make_pod
 
@@ -22,8 +21,8 @@ DEFAULT_FILTERS = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffi
 
 
 def pipeline(*scores: tuple[str, int], tie_break: TieBreak = TieBreak.FIRST) -> Pipeline:
-    filters = [make_plugin(name, {}, "filter") for name in DEFAULT_FILTERS]
-    return Pipeline(filters, [(make_plugin(name, {}, "score"), weight) for name, weight in scores], tie_break)
+    filters = [make_filter(name) for name in DEFAULT_FILTERS]
+    return Pipeline(filters, [(make_score(name), weight) for name, weight in scores], tie_break)
 
 
 def decide(nodes: Iterable[Body], pod: Body, made: Pipeline | None = None, seed: int = 0) -> Placement | Diagnosis:
@@ -85,7 +84,7 @@ def test_a_pre_filter_that_refuses_speaks_for_all_nodes() -> None:
         def pre_filter(self, query: Query, state: State) -> PreFilter:
             return PreFilter(code=Code.UNRESOLVABLE, reasons=("not today",))
 
-    made = Pipeline([Never({}), make_plugin("NodeResourcesFit", {}, "filter")], [])
+    made = Pipeline([Never({}), make_filter("NodeResourcesFit")], [])
     diagnosis = decide([make_node("a"), make_node("b")], make_pod("p", cpu="100"), made)
     assert diagnosis == Diagnosis(
         "0/2 nodes are available: not today.", 2, frozenset({"Never"}), frozenset({Event.CLAIM})
@@ -99,7 +98,7 @@ def test_a_single_feasible_node_is_taken_without_scoring() -> None:
         def pre_score(self, query: Query, state: State) -> bool:
             raise AssertionError("must not be asked")
 
-    made = Pipeline([make_plugin("NodeResourcesFit", {}, "filter")], [(Unasked({}), 1)])
+    made = Pipeline([make_filter("NodeResourcesFit")], [(Unasked({}), 1)])
     assert decide([make_node("big"), make_node("small", cpu="1")], make_pod("p", cpu="2"), made) == Placement(
         "big", 2, 1
     )

@@ -9,9 +9,9 @@ import pytest
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.plugin import BadArgument, Query
-from berth.engine.registry import UnknownPlugin, make_plugin
+from berth.engine.registry import UnknownPlugin
 from berth.model import parse_pod
-from engine.expecting import as_diagnosis
+from engine.expecting import as_diagnosis, make_filter, make_score
 from engine.worlds import state_of
 from support.builders import Body, make_node, make_pod
 
@@ -19,7 +19,7 @@ from support.builders import Body, make_node, make_pod
 def decide(
     name: str, objects: Sequence[Body], pod: Body, args: Mapping[str, Any] | None = None
 ) -> Placement | Diagnosis:
-    return Pipeline([make_plugin(name, args or {}, "filter")], []).decide(parse_pod(pod), state_of(objects), Random(0))
+    return Pipeline([make_filter(name, args or {})], []).decide(parse_pod(pod), state_of(objects), Random(0))
 
 
 NODES = [make_node("a", labels={"zone": "z1"}), make_node("b", labels={"zone": "z2"})]
@@ -98,30 +98,30 @@ def test_an_argument_that_makes_no_sense_is_refused_with_its_field(
     plugin: str, args: Mapping[str, Any], field: str
 ) -> None:
     with pytest.raises(BadArgument) as refusal:
-        make_plugin(plugin, args, "filter")
+        make_filter(plugin, args)
     assert refusal.value.field == field
 
 
 def test_balanced_allocation_takes_no_weights() -> None:
     with pytest.raises(BadArgument, match="must be 1"):
-        make_plugin("NodeResourcesBalancedAllocation", {"resources": [{"name": "cpu", "weight": 2}]}, "score")
+        make_score("NodeResourcesBalancedAllocation", {"resources": [{"name": "cpu", "weight": 2}]})
 
 
 def test_the_defaults_that_kube_scheduler_writes_out_are_taken_as_they_are() -> None:
-    make_plugin("InterPodAffinity", {"hardPodAffinityWeight": 1, "ignorePreferredTermsOfExistingPods": False}, "filter")
-    make_plugin("PodTopologySpread", {"defaultingType": "System"}, "filter")
-    make_plugin("VolumeBinding", {"bindTimeoutSeconds": 600}, "filter")
-    make_plugin("NodeAffinity", {"addedAffinity": None}, "filter")
+    make_filter("InterPodAffinity", {"hardPodAffinityWeight": 1, "ignorePreferredTermsOfExistingPods": False})
+    make_filter("PodTopologySpread", {"defaultingType": "System"})
+    make_filter("VolumeBinding", {"bindTimeoutSeconds": 600})
+    make_filter("NodeAffinity", {"addedAffinity": None})
 
 
 def test_an_unknown_plugin_is_refused_with_the_names_that_are_known() -> None:
     with pytest.raises(UnknownPlugin, match="NodeResourcesFit"):
-        make_plugin("NodeResourceFit", {}, "filter")
+        make_filter("NodeResourceFit")
 
 
 def test_a_plugin_serves_only_at_its_points() -> None:
     with pytest.raises(BadArgument, match="ImageLocality does not filter nodes"):
-        make_plugin("ImageLocality", {}, "filter")
+        make_filter("ImageLocality")
 
 
 def test_ignored_resources_are_not_looked_at() -> None:
@@ -152,7 +152,7 @@ def test_a_plugin_that_is_in_a_pipeline_twice_goes_by_the_arguments_of_each() ->
     query = Query(pod, state.table)
     for resource in ("cpu", "memory"):
         strategy = {"type": "MostAllocated", "resources": [{"name": resource}]}
-        plugin = make_plugin("NodeResourcesFit", {"scoringStrategy": strategy}, "score")
+        plugin = make_score("NodeResourcesFit", {"scoringStrategy": strategy})
         alone = plugin.score(Query(pod, state.table), state, state.table.rows)
         assert plugin.score(query, state, state.table.rows).tolist() == alone.tolist()
 
@@ -161,7 +161,7 @@ def test_the_balance_of_many_resources_is_the_same_for_one_node_as_for_all() -> 
     """A cut to whole numbers shows in which order floats were added up."""
     names = ["cpu", "memory", "example.com/a", "example.com/b", "example.com/c"]
     node = make_node("a", cpu=20, memory=20, extended=dict.fromkeys(names[2:], 20))
-    plugin = make_plugin("NodeResourcesBalancedAllocation", {"resources": [{"name": name} for name in names]}, "score")
+    plugin = make_score("NodeResourcesBalancedAllocation", {"resources": [{"name": name} for name in names]})
     random = Random(0)
     for amounts in [(6, 2, 20, 18, 6), (5, 19, 17, 15, 2)] + [random.choices(range(1, 21), k=5) for _ in range(500)]:
         state = state_of([node])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.engine.plugin import NOTHING_ELSE, BadArgument, Plugin, Query
+from berth.engine.plugin import NOTHING_ELSE, BadArgument, FilterPlugin, Query
 from berth.engine.plugins.pod_topology_spread import REASON_LABEL, REASON_SKEW, PodTopologySpread
 from berth.engine.state.state import State
 from berth.engine.verdict import Code, row_numbers
@@ -63,7 +63,7 @@ def refusals(objects: Iterable[Body], pod: Pod, **args: Any) -> Refusals | None:
     return asked(state, plugin, pod)
 
 
-def asked(state: State, plugin: Plugin, pod: Pod) -> Refusals | None:
+def asked(state: State, plugin: FilterPlugin, pod: Pod) -> Refusals | None:
     query = Query(pod, state.table)
     if plugin.pre_filter(query, state).skip:
         return None

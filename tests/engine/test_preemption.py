@@ -11,18 +11,17 @@ from hypothesis import strategies as st
 
 from berth.engine.diagnosis import diagnose
 from berth.engine.pipeline import Pipeline
-from berth.engine.plugin import BadArgument, FilterPlugin, Plugin, Query
+from berth.engine.plugin import BadArgument, FilterPlugin, Query
 from berth.engine.plugins.node_resources_fit import NodeResourcesFit
 from berth.engine.preemption.preemption import NoNomination, Preemption, cheapest
 from berth.engine.preemption.victims import Candidate, Candidates, Nomination
-from berth.engine.registry import make_plugin
 from berth.engine.state.amounts import Amounts
 from berth.engine.state.budgets import Budgets
 from berth.engine.state.state import State
 from berth.engine.verdict import Code, Rows, Verdicts, refuse_where
 from berth.model import Pod, parse_pod
 from berth.policy.defaults import DEFAULT_PREDICATES
-from engine.expecting import as_no_nomination, as_nomination, row_of
+from engine.expecting import as_no_nomination, as_nomination, make_filter, row_of
 from engine.worlds import state_of
 from support.builders import Body, make_node, make_object, make_pod
 
@@ -63,8 +62,8 @@ class Choking(NodeResourcesFit):
             raise RuntimeError("choked")
 
 
-def pipeline(*others: Plugin) -> Pipeline:
-    return Pipeline([*(make_plugin(entry.name, {}, "filter") for entry in DEFAULT_PREDICATES), *others], [])
+def pipeline(*others: FilterPlugin) -> Pipeline:
+    return Pipeline([*(make_filter(entry.name) for entry in DEFAULT_PREDICATES), *others], [])
 
 
 def preempt(
@@ -592,7 +591,7 @@ def test_a_nominated_pod_keeps_others_away_even_where_only_the_victims_had_done_
 
 @pytest.mark.parametrize("others", [[], [Bystander({})]], ids=["columns", "one by one"])
 @pytest.mark.parametrize("times", range(2, 7))
-def test_the_table_is_as_it_was_even_where_a_plugin_raises(times: int, others: list[Plugin]) -> None:
+def test_the_table_is_as_it_was_even_where_a_plugin_raises(times: int, others: list[FilterPlugin]) -> None:
     state = state_of([node("a"), *(placed(f"p{n}", "a", priority=n) for n in range(4))])
     before = image_of(state)
     with pytest.raises(RuntimeError, match="choked"):

@@ -10,12 +10,11 @@ from berth.engine.diagnosis import Diagnosis
 from berth.engine.pipeline import Pipeline, Placement
 from berth.engine.plugin import BadArgument, Query
 from berth.engine.plugins.volume_binding import VolumeBinding
-from berth.engine.registry import make_plugin
 from berth.engine.state.state import State
 from berth.engine.state.volume_reservations import SELECTED_NODE, VolumePlan
 from berth.engine.verdict import Code
 from berth.model import object_key, parse, parse_node, parse_pod
-from engine.expecting import as_diagnosis
+from engine.expecting import as_diagnosis, make_filter, make_score
 from engine.storage import (
     NODES,
     decide,
@@ -114,7 +113,7 @@ def test_the_first_claim_that_keeps_a_pod_from_a_node_gives_the_reason() -> None
 
 
 def test_each_pod_is_told_about_its_own_claims() -> None:
-    made = Pipeline([make_plugin("VolumeBinding", {}, "filter")], [])
+    made = Pipeline([make_filter("VolumeBinding")], [])
     state = state_of(NODES)
     for name in ("one", "two"):
         assert f'"{name}" not found' in as_diagnosis(made.decide(parse_pod(pod_with(name)), state, Random(0))).message
@@ -252,7 +251,7 @@ def put(state: State, *bodies: Body) -> None:
 
 def reached(state: State, pod: Body) -> set[str]:
     """The nodes that the filter leaves to the pod in this state, which goes on from question to question."""
-    plugin, query = make_plugin("VolumeBinding", {}, "filter"), Query(parse_pod(pod), state.table)
+    plugin, query = make_filter("VolumeBinding"), Query(parse_pod(pod), state.table)
     assert plugin.pre_filter(query, state).code is Code.FITS
     codes = plugin.filter(query, state, state.table.rows_by_name).codes
     return {name for name, code in zip(state.table.sorted_names, codes.tolist(), strict=True) if not code}
@@ -375,7 +374,7 @@ def test_an_in_tree_volume_without_a_successors_form_is_an_error_where_the_succe
 )
 def test_an_argument_that_makes_no_sense_is_refused_with_its_field(args: Mapping[str, Any], field: str) -> None:
     with pytest.raises(BadArgument) as refusal:
-        make_plugin("VolumeBinding", args, "filter")
+        make_filter("VolumeBinding", args)
     assert refusal.value.field == field
 
 
@@ -386,9 +385,5 @@ def test_pods_wait_ten_minutes_for_their_volumes_unless_told_otherwise() -> None
 
 def test_volumes_do_not_score() -> None:
     state = state_of([*NODES, make_claim("data"), LOCAL, make_volume("v")])
-    assert not make_plugin("VolumeBinding", {}, "score").pre_score(
-        Query(parse_pod(pod_with("data")), state.table), state
-    )
-    assert (
-        make_plugin("VolumeBinding", {}, "filter").pre_filter(Query(parse_pod(make_pod("p")), state.table), state).skip
-    )
+    assert not make_score("VolumeBinding").pre_score(Query(parse_pod(pod_with("data")), state.table), state)
+    assert make_filter("VolumeBinding").pre_filter(Query(parse_pod(make_pod("p")), state.table), state).skip

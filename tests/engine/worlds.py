@@ -1,11 +1,11 @@
-"""Small clusters of every flavour for the engine's tests, and ways to ask one plugin about them."""
+"""Small clusters of every theme for the engine's tests, and the arguments that plugins get on them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from berth.engine.plugin import Plugin
+from berth.engine.plugin import FilterPlugin, Plugin
 from berth.engine.registry import PLUGINS
 from berth.engine.state.state import State
 from berth.model import Node, Pod, object_key, parse, parse_pod
@@ -14,7 +14,7 @@ from conformance.cases import some_of_each_theme
 Point = Literal["filter", "score"]
 
 # Plugins that do nothing without arguments.
-_NEEDED: Mapping[str, Mapping[str, Any]] = {
+NEEDED_ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "CheckNodeLabelPresence": {"labels": ["disk", "gen"], "presence": True},
     "CheckServiceAffinity": {"labels": ["rack", "arch"]},
     "LabelPreference": {"label": "disk", "presence": True},
@@ -70,7 +70,7 @@ def arguments(kind: type[Plugin], world: World) -> Mapping[str, Any]:
     try:
         kind(dict(given))
     except ValueError:
-        return _NEEDED.get(kind.name, {})
+        return NEEDED_ARGUMENTS.get(kind.name, {})
     return given
 
 
@@ -79,6 +79,8 @@ def point_of(name: str) -> Point:
     return "filter" if PLUGINS[name].filters else "score"
 
 
-def make(name: str, world: World) -> Plugin:
+def make_filter_for(name: str, world: World) -> FilterPlugin:
     """The plugin with the arguments that the world's configuration gives it, where it takes them."""
-    return PLUGINS[name](dict(arguments(PLUGINS[name], world)))
+    plugin = PLUGINS[name](dict(arguments(PLUGINS[name], world)))
+    assert isinstance(plugin, FilterPlugin), name
+    return plugin

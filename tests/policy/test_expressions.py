@@ -12,7 +12,7 @@ import pytest
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import ANY
 from berth.engine.pipeline import Pipeline, TieBreak
-from berth.engine.plugin import BadArgument, Plugin, Query
+from berth.engine.plugin import BadArgument, FilterPlugin, Query, ScorePlugin
 from berth.engine.state.state import State
 from berth.engine.verdict import Code
 from berth.model import Pod, parse_node, parse_pod
@@ -25,11 +25,11 @@ from support.builders import make_node, make_pod
 GI = 2**30
 
 
-def predicate(expression: str, message: str = "", **parameters: Any) -> Plugin:
+def predicate(expression: str, message: str = "", **parameters: Any) -> FilterPlugin:
     return make_predicate(Predicate("rule", expression=expression, message=message), parameters)
 
 
-def priority(expression: str, normalized: bool = False, **parameters: Any) -> Plugin:
+def priority(expression: str, normalized: bool = False, **parameters: Any) -> ScorePlugin:
     return make_priority(Priority("points", expression=expression, normalized=normalized), parameters)
 
 
@@ -51,7 +51,7 @@ def a_pod(name: str = "web", **more: Any) -> Pod:
     return parse_pod(make_pod(name, **{"cpu": "250m", "labels": {"app": "web", "zone": "z1"}, **more}))
 
 
-def fitting(plugin: Plugin, pod: Pod | None = None, state: State | None = None) -> str:
+def fitting(plugin: FilterPlugin, pod: Pod | None = None, state: State | None = None) -> str:
     """The names of the nodes that the predicate leaves, as one word; "!" after those on which it failed."""
     state = state or small_cluster()
     verdicts = plugin.filter(Query(pod or a_pod(), state.table), state, state.table.rows)
@@ -62,7 +62,7 @@ def fitting(plugin: Plugin, pod: Pod | None = None, state: State | None = None) 
     )
 
 
-def points(plugin: Plugin, pod: Pod | None = None, state: State | None = None) -> list[int]:
+def points(plugin: ScorePlugin, pod: Pod | None = None, state: State | None = None) -> list[int]:
     state = state or small_cluster()
     scores = plugin.score(Query(pod or a_pod(), state.table), state, state.table.rows)
     return [int(points) for points in plugin.normalize(scores)]
@@ -199,7 +199,7 @@ def test_an_expression_takes_no_arguments() -> None:
 # --- words
 
 
-def said_of(plugin: Plugin, state: State) -> Mapping[str, tuple[str, ...]]:
+def said_of(plugin: FilterPlugin, state: State) -> Mapping[str, tuple[str, ...]]:
     verdicts = plugin.filter(Query(a_pod(), state.table), state, state.table.rows)
     refused = [row for row in range(len(state.table)) if not verdicts.fits[row]]
     return {state.table.name(row): verdicts.reasons(row) for row in refused}

@@ -9,16 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.engine.pipeline import Pipeline, Placement, TieBreak
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import FilterPlugin, Query, ScorePlugin
 from berth.engine.preemption.preemption import Preemption
-from berth.engine.registry import make_plugin
 from berth.engine.state.state import State
 from berth.model import Node, Pod, parse_node, parse_pod
 from berth.policy.expressions import make_predicate, make_priority
 from berth.policy.expressions.evaluation import Evaluation
 from berth.policy.expressions.language import EvaluationFailed, Program
 from berth.policy.records import Predicate, Priority
-from engine.expecting import as_nomination, as_placement, node_of, row_of
+from engine.expecting import as_nomination, as_placement, make_filter, node_of, row_of
 from support.builders import make_node, make_pod
 
 GPU = "example.com/gpu"
@@ -181,11 +180,11 @@ def plainly(program: Program, pod: Pod, node: Node, state: State) -> int | None:
         return None
 
 
-def predicate(expression: str) -> Plugin:
+def predicate(expression: str) -> FilterPlugin:
     return make_predicate(Predicate("rule", expression=expression), PARAMETERS)
 
 
-def priority(expression: str, normalized: bool = False) -> Plugin:
+def priority(expression: str, normalized: bool = False) -> ScorePlugin:
     return make_priority(Priority("points", expression=expression, normalized=normalized), PARAMETERS)
 
 
@@ -238,7 +237,7 @@ def test_a_priority_by_columns_is_the_expression_evaluated_for_each_node(express
 
 
 def pipeline(condition: str, points: str, normalized: bool) -> Pipeline:
-    fit = make_plugin("NodeResourcesFit", {}, "filter")
+    fit = make_filter("NodeResourcesFit")
     return Pipeline([predicate(condition), fit], [(priority(points, normalized), 3)], TieBreak.FIRST)
 
 
@@ -283,7 +282,7 @@ def test_amounts_of_one_resource_are_not_taken_for_those_of_another() -> None:
     assert fitting(plugin, state) == []
 
 
-def fitting(plugin: Plugin, state: State) -> list[str]:
+def fitting(plugin: FilterPlugin, state: State) -> list[str]:
     rows = state.table.rows
     fits = plugin.filter(Query(parse_pod(make_pod("asks")), state.table), state, rows).fits
     return [state.table.name(row) for row, fit in enumerate(fits) if fit]
@@ -324,7 +323,7 @@ def test_preemption_makes_room_only_where_the_predicate_then_holds(condition: st
         for place in range(random.randrange(1, 4)):
             pod = parse_pod(make_pod(f"p-{number}-{place}", node=f"n{number}", cpu="300m", priority=-5))
             state.table.add_pod(pod, f"n{number}")
-    fit = make_plugin("NodeResourcesFit", {}, "filter")
+    fit = make_filter("NodeResourcesFit")
     made = Pipeline([predicate(condition), fit], [])
     query = Query(parse_pod(make_pod("asking", cpu="900m", priority=100)), state.table)
     survey = made.survey(query, state)

@@ -7,6 +7,7 @@ import pytest
 
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.pipeline import TieBreak
+from berth.engine.plugins.pod_topology_spread import PodTopologySpread
 from berth.engine.plugins.volume_binding import VolumeBinding
 from berth.engine.state.state import State
 from berth.model import parse_node, parse_pod
@@ -177,7 +178,8 @@ class TestDefaultConstraints:
             for plugin in (mine, his):
                 del plugin.dependencies  # functions of the plugin itself
             assert vars(mine) == vars(his)
-            assert mine._defaults["DoNotSchedule"]  # type: ignore[attr-defined]
+            assert isinstance(mine, PodTopologySpread)
+            assert mine._defaults["DoNotSchedule"]
 
     def test_none_spreads_nothing(self) -> None:
         policy = parse_policy(make_policy(defaultConstraints={"type": "None"}))

@@ -16,11 +16,12 @@ from berth.engine.per_node import PerNode
 from berth.engine.pipeline import Pipeline
 from berth.engine.plugin import Query
 from berth.engine.pre_filter_only import PreFilterOnly
-from berth.engine.registry import PLUGINS, make_plugin
+from berth.engine.registry import PLUGINS
 from berth.model import parse_node, parse_pod
 from berth.scheduler import Cache
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.queue.queueing_hints import QueueingHints, rejecting
+from engine.expecting import make_filter
 from engine.storage import make_capacity, make_claim, make_class, make_csi_node, make_driver, make_volume, pod_with
 from scheduler.event_cache import events_of
 from scheduler.harness import Harness, running
@@ -261,7 +262,7 @@ USELESS = list(useless())
 @pytest.mark.parametrize("case", USELESS, ids=lambda case: f"{case.plugin}: {case.what}")
 def test_a_change_that_does_not_help_wakes_nobody(case: Case) -> None:
     cache, pod = cache_of(case.objects), parse_pod(case.pod)
-    plugin = make_plugin(case.plugin, case.args, "filter")
+    plugin = make_filter(case.plugin, case.args)
     alone = {case.plugin: Pipeline([plugin], [])}
     let, refuses = taken_by(alone, pod, cache)[case.plugin]
     assert refuses, "on the other nodes, somebody else turns the pod away"
@@ -283,7 +284,7 @@ def test_pods_that_are_alike_get_the_same_answer(plugin: str) -> None:
     """One key for one signature, whoever else of the pod differs."""
     kind = next((case for case in USELESS if case.plugin == plugin), None)
     if kind is not None:
-        made = make_plugin(plugin, kind.args, "filter")
+        made = make_filter(plugin, kind.args)
         one, other = parse_pod(kind.pod), parse_pod({**kind.pod, "metadata": {**kind.pod["metadata"], "uid": "other"}})
         assert made.hint_key(one) == made.hint_key(other)
         hash(made.hint_key(one))
@@ -308,7 +309,7 @@ def test_one_that_could_not_be_pushed_out_goes_and_leaves_one_that_can(
     weak = make_pod("weak", node="a", cpu="1", ports=[80], priority=10)
     cache = cache_of([make_node("a", cpu="2"), strong, weak])
     pod = parse_pod(make_pod("p", priority=priority, preemptionPolicy=policy, **wants))
-    plugin = make_plugin("NodePorts" if "ports" in wants else "NodeResourcesFit", {}, "filter")
+    plugin = make_filter("NodePorts" if "ports" in wants else "NodeResourcesFit")
     assert helping(apply(cache, Gone(strong)), plugin, pod, cache) is helps
 
 
@@ -316,7 +317,7 @@ def test_one_that_goes_and_leaves_too_little_even_without_those_who_could_be_pus
     strong, stronger = (make_pod(name, node="a", cpu="1", priority=1000) for name in ("strong", "stronger"))
     weak = make_pod("weak", node="a", cpu="1", priority=10)
     cache = cache_of([make_node("a", cpu="3"), strong, stronger, weak])
-    pod, plugin = parse_pod(make_pod("p", cpu="3", priority=100)), make_plugin("NodeResourcesFit", {}, "filter")
+    pod, plugin = parse_pod(make_pod("p", cpu="3", priority=100)), make_filter("NodeResourcesFit")
     assert not helping(apply(cache, Gone(strong)), plugin, pod, cache)
     assert helping(apply(cache, Gone(stronger)), plugin, pod, cache)
 
@@ -325,7 +326,7 @@ def test_pods_of_different_priority_are_not_alike_to_plugins_that_look_at_pods()
     low, high = (parse_pod(make_pod("p", priority=priority)) for priority in (0, 1))
     for name, plugin in PLUGINS.items():
         if plugin.filters and name not in ("CheckNodeLabelPresence", "CheckServiceAffinity"):
-            made = make_plugin(name, {}, "filter")
+            made = make_filter(name)
             assert (made.hint_key(low) == made.hint_key(high)) is not made.dependencies.reads_pods
 
 
@@ -371,13 +372,13 @@ def test_rules_from_outside_wake_on_anything() -> None:
             return False
 
     query = Query(parse_pod(make_pod("p")), Cache().state.table)
-    narrowing = PreFilterOnly(make_plugin("NodeAffinity", {}, "filter"))
+    narrowing = PreFilterOnly(make_filter("NodeAffinity"))
     for plugin in (Mine({}), EXTENDERS, narrowing):
         assert plugin.hint(query, Cache().state, known_change())
 
 
 def test_where_not_everybody_is_known_who_refused_nobody_is_asked() -> None:
-    pipeline = Pipeline([make_plugin("NodeResourcesFit", {}, "filter")], [])
+    pipeline = Pipeline([make_filter("NodeResourcesFit")], [])
     known = Diagnosis("", 1, frozenset({"NodeResourcesFit", "Extenders"}), frozenset())
     assert [plugin.name for plugin in rejecting(pipeline, known)] == ["NodeResourcesFit", "Extenders"]
     assert rejecting(pipeline, Diagnosis("", 1, frozenset({"NodeResourcesFit", "Unheard"}), frozenset())) == ()

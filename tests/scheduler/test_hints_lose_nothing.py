@@ -22,9 +22,9 @@ import pytest
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import Change
 from berth.engine.pipeline import Pipeline, Placement
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import FilterPlugin, Query
 from berth.engine.preemption.preemption import Preemption
-from berth.engine.registry import PLUGINS, make_plugin
+from berth.engine.registry import PLUGINS
 from berth.model import Pod, object_key, parse_pod
 from berth.policy import import_configuration, load_policy
 from berth.scheduler import Cache
@@ -34,7 +34,8 @@ from berth.scheduler.queue.queued_pod import QueuedPod
 from berth.scheduler.queue.queueing_hints import QueueingHints, rejecting
 from berth.scheduler.queue.unschedulable import UnschedulablePods, profile_of
 from conformance.oracle.generator import current_cases
-from engine.worlds import _NEEDED
+from engine.expecting import make_filter
+from engine.worlds import NEEDED_ARGUMENTS
 
 SEEDS = 300 if os.environ.get("CI") else 24
 CASES_A_THEME = 6
@@ -81,13 +82,13 @@ class Life:
         if self.random.random() < 0.7:
             return pipeline
         old = self.random.sample(OLD_FILTERS, 3)
-        return Pipeline([*pipeline.filters, *(make_plugin(name, _NEEDED.get(name, {}), "filter") for name in old)], [])
+        return Pipeline([*pipeline.filters, *(make_filter(name, NEEDED_ARGUMENTS.get(name, {})) for name in old)], [])
 
     def decide(self) -> Placement | Diagnosis:
         fresh = Pipeline(self.pipeline.filters, [])  # nothing is kept from earlier decisions
         return fresh.decide(self.pod, self.cache.state, Random(0))
 
-    def pushes(self, plugin: Plugin) -> bool | None:
+    def pushes(self, plugin: FilterPlugin) -> bool | None:
         """Whether there is a node on which pods could be pushed out for the pod, if it was for this plugin alone."""
         alone, query, state = Pipeline([plugin], []), Query(self.pod, self.cache.state.table), self.cache.state
         survey = alone.survey(query, state)
@@ -126,7 +127,7 @@ class Life:
         self.version += 1
         return {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
 
-    def helps(self, refused: Diagnosis, changes: Changes, only: Plugin | None = None) -> bool:
+    def helps(self, refused: Diagnosis, changes: Changes, only: FilterPlugin | None = None) -> bool:
         """Whether the pod would be woken, by all plugins that refused it or only by one of them."""
         plugins = rejecting(self.pipeline, refused) if only is None else (only,)
         listening = [change for change in changes if change.events & refused.wakes_on]
@@ -135,7 +136,7 @@ class Life:
         hints = QueueingHints(self.cache.state, self.faults)
         return any(hints.may_help(self.pod, plugins, change) for change in listening)
 
-    def park(self, refused: Diagnosis, only: Plugin | None = None) -> UnschedulablePods:
+    def park(self, refused: Diagnosis, only: FilterPlugin | None = None) -> UnschedulablePods:
         """The pod as the queue keeps it."""
         plugins = rejecting(self.pipeline, refused) if only is None else (only,)
         wakes_on = refused.wakes_on if only is None else only.retry_events

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin
+from berth.engine.plugin import FilterPlugin
 from berth.engine.state.state import State
 from berth.model import Pod, parse_pod
 from berth.scheduler import Queue
@@ -56,7 +56,7 @@ async def looked_for_more(queue: Queue) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def parked(queue: Queue, name: str, *plugins: Plugin, cpu: str = "1") -> None:
+async def parked(queue: Queue, name: str, *plugins: FilterPlugin, cpu: str = "1") -> None:
     queue.park(await popped(queue, name, cpu), NODES, None, plugins)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from berth.engine.events import Change, Event
-from berth.engine.plugin import Plugin
+from berth.engine.plugin import FilterPlugin
 from berth.engine.state.state import State
 from berth.model import Pod, parse_pod
 from berth.policy.records import BackoffSettings as Pace
@@ -39,7 +39,7 @@ def make(name: str, priority: int, tolerant: bool, gated: bool) -> Pod:
     return parse_pod(make_pod(name, uid=name, priority=priority, tolerations=tolerations, gates=["g"] * gated))
 
 
-def helps(change: Change, wakes_on: frozenset[Event], plugins: Sequence[Plugin]) -> bool:
+def helps(change: Change, wakes_on: frozenset[Event], plugins: Sequence[FilterPlugin]) -> bool:
     """Whether a change helps a pod that was refused by these, in the plainest words."""
     if Event.POLICY in change.events:
         return True
@@ -114,7 +114,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.flying)
     @rule(data=st.data(), wakes_on=WAKES_ON, pace=PACES, plugins=PLUGINS)
-    def park(self, data: st.DataObject, wakes_on: frozenset[Event], pace: Pace, plugins: list[Plugin]) -> None:
+    def park(self, data: st.DataObject, wakes_on: frozenset[Event], pace: Pace, plugins: list[FilterPlugin]) -> None:
         item = self.land(data)
         changed, waits = item.changed, not self.pods[item.uid].gates
         self.queue.park(item, wakes_on, pace, plugins)

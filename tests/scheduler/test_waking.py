@@ -17,14 +17,15 @@ import pytest
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import Event
 from berth.engine.pipeline import Pipeline, Placement
-from berth.engine.plugin import Plugin, Query
-from berth.engine.registry import PLUGINS, make_plugin
+from berth.engine.plugin import FilterPlugin, Query
+from berth.engine.registry import PLUGINS
 from berth.engine.verdict import row_numbers
 from berth.model import Pod, parse_pod
 from berth.scheduler import Cache
 from berth.scheduler.cache.changes import Changes
 from berth.scheduler.queue.queued_pod import QueuedPod
 from berth.scheduler.queue.unschedulable import UnschedulablePods, profile_of
+from engine.expecting import make_filter
 from engine.storage import (
     make_capacity,
     make_claim,
@@ -34,7 +35,7 @@ from engine.storage import (
     make_volume,
     pod_with,
 )
-from engine.worlds import World, make, worlds
+from engine.worlds import World, make_filter_for, worlds
 from scheduler.event_cache import events_of
 from support.builders import make_node, make_object, make_pod
 
@@ -421,7 +422,7 @@ def apply(cache: Cache, change: Any) -> Changes:
     return cache.observe(change["kind"], change)
 
 
-def helping(changes: Changes, plugin: Plugin, pod: Pod, cache: Cache) -> bool:
+def helping(changes: Changes, plugin: FilterPlugin, pod: Pod, cache: Cache) -> bool:
     """Whether the plugin, having refused the pod, says that one of the changes may help."""
     return any(
         change.events & plugin.retry_events and plugin.hint(Query(pod, cache.state.table), cache.state, change)
@@ -429,7 +430,7 @@ def helping(changes: Changes, plugin: Plugin, pod: Pod, cache: Cache) -> bool:
     )
 
 
-def kept(plugin: Plugin, pod: Pod, cache: Cache) -> UnschedulablePods:
+def kept(plugin: FilterPlugin, pod: Pod, cache: Cache) -> UnschedulablePods:
     """The pod, which the plugin refused, as the queue keeps it for changes to find it."""
     parked, profile = UnschedulablePods(), profile_of(pod, plugin.retry_events, [plugin], cache.state)
     parked.add(QueuedPod(pod, 0, 0.0, wakes_on=plugin.retry_events, plugins=(plugin,), profile=profile), (0.0,))
@@ -443,7 +444,7 @@ def is_found(parked: UnschedulablePods, changes: Changes, cache: Cache) -> bool:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.plugin}: {case.what}")
 def test_a_change_that_helps_is_one_that_the_plugin_is_retried_for(case: Case) -> None:
     cache, pod = cache_of(case.objects), parse_pod(case.pod)
-    plugin = make_plugin(case.plugin, case.args, "filter")
+    plugin = make_filter(case.plugin, case.args)
     pipeline = Pipeline([plugin], [])
     refused = pipeline.decide(pod, cache.state, Random(0))
     assert isinstance(refused, Diagnosis)
@@ -469,7 +470,7 @@ def test_every_filter_is_retried_for_nothing_but_what_can_help(plugin: str) -> N
 @pytest.mark.parametrize("plugin", FILTERS)
 def test_every_filter_is_retried_for_a_new_node_and_one_that_looks_at_pods_on_a_pod_that_goes(plugin: str) -> None:
     assert Event.NODE_ADDED in PLUGINS[plugin].retry_events
-    reads_pods = make(plugin, worlds()[0]).dependencies.reads_pods
+    reads_pods = make_filter_for(plugin, worlds()[0]).dependencies.reads_pods
     assert Event.POD_REMOVED in PLUGINS[plugin].retry_events or not reads_pods
 
 
@@ -520,7 +521,7 @@ def hinted_by(
 @pytest.mark.parametrize("world", worlds()[::6], ids=lambda world: world.id)
 def test_whatever_makes_a_node_fit_wakes_whom_it_was_refused_by(world: World) -> None:
     cache = cache_of([dict(body) for body in world.objects])
-    plugins = {name: Pipeline([make(name, world)], []) for name in FILTERS}
+    plugins = {name: Pipeline([make_filter_for(name, world)], []) for name in FILTERS}
     before = taken_by(plugins, world.pod, cache)
     for body in map(dict, world.objects):
         for variant in variants(body):

@@ -9,6 +9,7 @@ suite itself is contract.py. Berth's own plugins pass the same suite.
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from typing import TypeVar
 
 from berth.engine.contract import CHECKS, Body, ContractCase, scores, verdicts
 from berth.engine.custom_plugins.sandbox import guarded, problem_of
@@ -18,6 +19,8 @@ from berth.engine.state.state import State
 from berth.model import Node, Pod, object_key, parse
 
 __all__ = ["check_contract", "cluster", "make", "scores", "verdicts"]
+
+P = TypeVar("P", bound=Plugin)
 
 
 def cluster(bodies: Iterable[Body]) -> State:
@@ -38,7 +41,7 @@ def _with_uid(body: Body) -> Body:
     return {**body, "metadata": {"uid": f"{body['kind']} {object_key(body)}", **body["metadata"]}}
 
 
-def make(kind: type[Plugin], args: Body | None = None, name: str = "") -> Plugin:
+def make(kind: type[P], args: Body | None = None, name: str = "") -> P:
     """Returns a plugin as in a policy: sandboxed, and with the name of its entry point (by default, of its class).
 
     Berth's own plugins are not sandboxed.

@@ -12,7 +12,7 @@ node.
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from berth.engine.per_node import PerNode, Reads
 from berth.engine.plugin import Dependencies, FilterPlugin, Plugin, PluginFailed, ScorePlugin
 from berth.engine.state.state import State
 from berth.engine.verdict import Rows, row_count, row_numbers
+
+P = TypeVar("P", bound=Plugin)
 
 _BASES = {*FilterPlugin.__mro__, *ScorePlugin.__mro__, PerNode, BindingPlugin}
 
@@ -70,7 +72,7 @@ def problem_of(kind: Any) -> str:
     return f"{kind.__name__}.{awaited[0]}() is a coroutine: a decision waits for nothing" if awaited else ""
 
 
-def guarded(kind: type[Plugin], name: str) -> type[Plugin]:
+def guarded(kind: type[P], name: str) -> type[P]:
     """Returns the sandboxed subclass of a class for which `problem_of` returns ""; its plugins have this name."""
 
     def construct(self: Plugin, args: Mapping[str, Any]) -> None:
@@ -81,7 +83,8 @@ def guarded(kind: type[Plugin], name: str) -> type[Plugin]:
     body["__init__"] = construct
     body["retry_events"] = frozenset(kind.retry_events)
     body |= {method: _careful(method, _own(kind, method), CHECKS[method]) for method in CHECKS if has_own(kind, method)}
-    return type(kind.__name__, (kind,), body)
+    sandboxed: type[P] = type(kind.__name__, (kind,), body)
+    return sandboxed
 
 
 def _own(kind: type[Plugin], method: str) -> Callable[..., Any]:
