@@ -124,16 +124,16 @@ class World:
         """Milliseconds that the loop is held by the news."""
         self._versions += 1
         body["metadata"]["resourceVersion"] = str(self._versions)
-        return self._timed(lambda: self._house.scheduler.observe(body["kind"], body))
+        return self._timed(lambda: self._house.observe(body["kind"], body))
 
     def remove(self, body: Body) -> float:
         self._versions += 1
         body["metadata"]["resourceVersion"] = str(self._versions)
-        return self._timed(lambda: self._house.scheduler.remove(body["kind"], body))
+        return self._timed(lambda: self._house.remove(body["kind"], body))
 
     async def attempts(self) -> list[float]:
         """Milliseconds of each attempt to place a pod that waits."""
-        taken, queue, attempt = [], self._house.queue, self._house.scheduler._cycle.attempt
+        taken, queue, attempt = [], self._house.queue, self._house.components.cycle.attempt
         for _ in range(queue.statistics()["active"]):
             item = await queue.pop()
             taken.append(self._timed(partial(attempt, item)))

@@ -37,7 +37,7 @@ from berth.cluster.http1 import Answer, Request
 from berth.cluster.listing import METADATA_ONLY, METADATA_PAGE
 from berth.collector import Collector
 from berth.configuration import Options
-from berth.runtime import Runtime
+from berth.runtime import Runtime, make_runtime
 from berth.serving.metrics import render
 from cluster.server import write_kubeconfig
 
@@ -172,7 +172,7 @@ async def run(nodes: int) -> list[Phase]:
         credentials = Credentials(Source(kubeconfig, None))
         api = Api(credentials, open_transport=lambda *_, **__: server)
         options = Options(kubeconfig=kubeconfig, https_address="", standalone=True, seed=1, resync_seconds=86_400)
-        runtime = Runtime(options, api=api, credentials=credentials, collector=Collector())
+        runtime = make_runtime(options, api=api, credentials=credentials, collector=Collector())
         for resource in runtime.resources:
             server.prepare(resource.path, METADATA_ONLY, METADATA_PAGE)
         course = Course(runtime, objects, Steps())
@@ -213,13 +213,13 @@ class Course:
 
     async def read_lists(self) -> None:
         for resource in self.runtime.resources:
-            listed = self.runtime.begin_list(resource.kind)
+            listed = self.runtime.watch_intake.begin_list(resource.kind)
             listed.begin_page({"resourceVersion": LIST_VERSION}, is_first=True)
             raws = self._objects.get(resource.path, [])
             for begin in range(0, len(raws), BATCH):
-                self.runtime.on_list(listed, [orjson.loads(raw) for raw in raws[begin : begin + BATCH]])
+                self.runtime.watch_intake.on_list(listed, [orjson.loads(raw) for raw in raws[begin : begin + BATCH]])
                 await asyncio.sleep(0)
-            self.runtime.end_list(listed)
+            self.runtime.watch_intake.end_list(listed)
 
     async def become_ready(self) -> None:
         await self._wait(lambda: self.runtime.readiness().is_ready)
@@ -248,7 +248,7 @@ class Course:
                 self._version += 1
                 body["metadata"]["resourceVersion"] = str(self._version)
                 changes.append((type_, body))
-            self.runtime.on_changes("Pod", changes)
+            self.runtime.watch_intake.on_changes("Pod", changes)
             await asyncio.sleep(0)
 
     async def show_metrics(self) -> None:
@@ -257,7 +257,7 @@ class Course:
             await asyncio.sleep(0)
 
     async def report(self) -> None:
-        await self.runtime._report()
+        await self.runtime.components.policy_reports.report()
 
     async def place_pods(self) -> None:
         """New pods that fit, and as many that do not."""
@@ -266,7 +266,7 @@ class Course:
             body = worlds.pod_body(f"new-{number}", cpu_millicores=cpu, labels={"app": "new"}, image="example.com/new")
             self._version += 1
             body["metadata"]["resourceVersion"] = str(self._version)
-            self.runtime.on_changes("Pod", [("ADDED", body)])
+            self.runtime.watch_intake.on_changes("Pod", [("ADDED", body)])
             if number % BATCH == 0:
                 await asyncio.sleep(0)
         await self._wait(lambda: sum(self.runtime.statistics()["scheduler"]["attempts"].values()) >= 2 * NEW_PODS)
@@ -286,23 +286,22 @@ class Course:
                 },
                 "spec": {"schedulerName": "berth", "base": "KubernetesDefault", "tieBreak": "Random"},
             }
-            self.runtime.on_changes("SchedulingPolicy", [("MODIFIED", body)])
+            self.runtime.watch_intake.on_changes("SchedulingPolicy", [("MODIFIED", body)])
             await asyncio.sleep(0.5)
 
     async def compare(self) -> None:
-        self.runtime._cache_sync.want()
+        self.runtime.components.cache_sync.want()
         await asyncio.sleep(25)
 
     async def confirm(self) -> None:
-        await self.runtime._cache_sync.confirm(1.0)
+        await self.runtime.components.cache_sync.confirm(1.0)
         await asyncio.sleep(20)  # it has every kind compared afterwards
-        await self.runtime._cache_sync.stop()  # the lists stay as they are, whatever changes from here on
+        await self.runtime.components.cache_sync.stop()  # the lists stay as they are, whatever changes from here on
 
     async def dump(self) -> None:
         with mock.patch.object(logging.getLogger("berth"), "disabled", True):
             self.runtime.dump()
-            assert self.runtime._dumping is not None
-            await self.runtime._dumping
+            await self.runtime.components.dump.wait()
 
     async def _wait(self, is_so: Callable[[], bool]) -> None:
         give_up = time.monotonic() + PATIENCE_SECONDS

@@ -75,13 +75,13 @@ class Stage:
         self.scheduler = self.harness.scheduler
         self.tried: list[str] = []
         self._version = 0
-        attempt = self.scheduler._cycle.attempt
+        attempt = self.harness.components.cycle.attempt
 
         def counted(item: Any) -> None:
             self.tried.append(item.pod.name)
             attempt(item)
 
-        self.scheduler._cycle.attempt = counted  # type: ignore[method-assign]
+        self.harness.components.cycle.attempt = counted  # type: ignore[method-assign]
         # Counted and not kept: what is on its way to the API server is no memory of the scheduler's.
         self.harness.cluster.report_condition = self._count  # type: ignore[method-assign, assignment]
         self.harness.cluster.record_event = self._count  # type: ignore[method-assign, assignment]
@@ -98,10 +98,10 @@ class Stage:
         return {**body, "metadata": {**body["metadata"], "resourceVersion": str(self._version)}}
 
     def put(self, body: Body) -> None:
-        self.scheduler.observe(body["kind"], self.stamped(body))
+        self.harness.observe(body["kind"], self.stamped(body))
 
     def drop(self, body: Body) -> None:
-        self.scheduler.remove(body["kind"], self.stamped(body))
+        self.harness.remove(body["kind"], self.stamped(body))
 
     def known(self, body: Body) -> None:
         """The API server knows the pod, too, so that it can be bound."""

@@ -7,7 +7,7 @@ import kopf
 from berth.collector import Collector
 from berth.configuration import read_or_exit
 from berth.handlers import register
-from berth.runtime import Runtime
+from berth.runtime import make_runtime
 
-runtime = Runtime(replace(read_or_exit(), standalone=True), collector=Collector())
+runtime = make_runtime(replace(read_or_exit(), standalone=True), collector=Collector())
 register(kopf.get_default_registry(), runtime, owns_runtime=True)

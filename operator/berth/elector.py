@@ -22,9 +22,9 @@ priority of a leader.
 
 kopf is abandoned, which leaves our record as it is, in two cases:
 
-- The store has gone back in time (`watch_anew`). kopf's watches would continue from versions that lie in the future.
-  The next operator begins at once, so that the record is renewed in time.
-- Another cluster answers (`Leader.is_silent`). Not even our record may be written there.
+- The store has gone back in time (`Leadership.start_over`). kopf's watches would continue from versions that lie in the
+  future. The next operator begins at once, so that the record is renewed in time.
+- Another cluster answers (`Leadership.is_silent`). Not even our record may be written there.
 """
 
 import asyncio
@@ -65,17 +65,16 @@ _log = logging.getLogger(__name__)
 class Elector:
     """Keeps the record from `start` to `stop`."""
 
-    def __init__(self, lead: Leader, credentials: Credentials, *, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, leader: Leader, credentials: Credentials, *, now: Callable[[], float] = time.monotonic) -> None:
         """The credentials are the elector's own: they are used in its loop only."""
-        self._lead = lead
+        self._leader = leader
+        self._leadership = leader.leadership
         self._credentials = credentials
         self._now = now
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=THREAD, daemon=True)
         self._alive_seconds = 0.0  # when our record was last seen to be there
         self._has_complained = False
-        self._anew = threading.Event()
-        lead.on_start_over = self.watch_anew
 
     def start(self) -> None:
         for name in KOPF_LOGGERS:
@@ -88,10 +87,6 @@ class Elector:
         if self._thread.ident is not None:
             self._thread.join(JOIN_SECONDS)
 
-    def watch_anew(self) -> None:
-        """What kopf has seen so far is void: it begins again, and our record stays. From any thread."""
-        self._anew.set()
-
     def _run(self) -> None:
         asyncio.run(self._keep())
 
@@ -99,7 +94,7 @@ class Elector:
         asyncio.get_running_loop().set_exception_handler(_note)
         while not self._stop.is_set():
             begins_anew = False
-            if self._main_loop_moves() and not self._lead.is_silent:
+            if self._main_loop_moves() and not self._leadership.is_silent:
                 try:
                     await self._credentials.load()
                     begins_anew = await self._operate_while_needed()
@@ -110,7 +105,7 @@ class Elector:
 
     def _complain(self, error: Exception) -> None:
         """Once, until our record is there again."""
-        if self._lead.leadership.is_alive():
+        if self._leadership.is_alive():
             self._has_complained = False
         level = logging.DEBUG if self._has_complained else logging.WARNING
         self._has_complained = True
@@ -121,15 +116,15 @@ class Elector:
 
         Returns whether to begin anew at once.
         """
-        self._anew.clear()
-        settings = make_settings(self._lead)
+        beginnings = self._leadership.beginnings
+        settings = make_settings(self._leader)
         ending = asyncio.Event()
         operating = asyncio.ensure_future(self._operate(settings, ending))
         self._alive_seconds = self._now()
         while not operating.done():
-            if self._anew.is_set() or self._lead.is_silent:
+            if self._leadership.beginnings != beginnings or self._leadership.is_silent:
                 await self._abandon(settings, operating)
-                return not self._lead.is_silent
+                return not self._leadership.is_silent
             if not ending.is_set() and self._is_to_end():
                 ending.set()
             await asyncio.wait([operating], timeout=LOOK_SECONDS)
@@ -138,16 +133,16 @@ class Elector:
 
     async def _abandon(self, settings: kopf.OperatorSettings, operating: "asyncio.Future[None]") -> None:
         """End kopf's operator without its last write, which would remove our record."""
-        cast(Seat, settings.peering).is_abandoned = True
+        cast(Seat, settings.peering).abandon()
         settings.networking.error_backoffs = ()
         operating.cancel()
         await asyncio.gather(operating, return_exceptions=True)
-        if self._lead.is_silent:
+        if self._leadership.is_silent:
             _log.warning("Another cluster answers: our record among the replicas is not renewed any more")
 
     def _is_to_end(self) -> bool:
-        lifetime_seconds = self._lead.leadership.terms.lifetime_seconds
-        if self._lead.leadership.is_alive():
+        lifetime_seconds = self._leadership.terms.lifetime_seconds
+        if self._leadership.is_alive():
             self._alive_seconds = self._now()
         if self._stop.is_set():
             return True
@@ -164,7 +159,7 @@ class Elector:
             await kopf.operator(
                 registry=registry,
                 settings=settings,
-                identity=cast(Any, self._lead.leadership.identity),
+                identity=cast(Any, self._leadership.identity),
                 clusterwide=True,
                 stop_flag=ending,
             )
@@ -172,7 +167,7 @@ class Elector:
             await login.close()
 
     def _main_loop_moves(self) -> bool:
-        return self._now() - self._lead.beat_seconds < self._lead.leadership.terms.lifetime_seconds
+        return self._now() - self._leader.beat_seconds < self._leadership.terms.lifetime_seconds
 
 
 class Seat:
@@ -184,13 +179,16 @@ class Seat:
     clusterwide = True
     namespaced = False
 
-    def __init__(self, lead: Leader) -> None:
-        self._leadership = lead.leadership
-        self.name = lead.peering.name
-        self.lifetime = lead.leadership.terms.lifetime_seconds
+    def __init__(self, leader: Leader) -> None:
+        self._leadership = leader.leadership
+        self.name = leader.peering.name
+        self.lifetime = leader.leadership.terms.lifetime_seconds
         self._renewed = OUTSIDE
-        self.is_abandoned = False
-        """Whether nothing is to be written any more by the operator that has this seat."""
+        self._is_abandoned = False
+
+    def abandon(self) -> None:
+        """Have nothing written any more by the operator that has this seat."""
+        self._is_abandoned = True
 
     @property
     def priority(self) -> int:
@@ -211,7 +209,7 @@ class Seat:
 
     async def _begin(self, _: aiohttp.ClientSession, context: Any, given: aiohttp.TraceRequestStartParams) -> None:
         context.method = given.method
-        if self.is_abandoned and given.method == "PATCH":
+        if self._is_abandoned and given.method == "PATCH":
             raise aiohttp.ClientConnectionError("the record is left as it is")
 
 
@@ -228,11 +226,11 @@ class BriefBackoffs:
             yield RETRY_SECONDS
 
 
-def make_settings(lead: Leader) -> kopf.OperatorSettings:
+def make_settings(leader: Leader) -> kopf.OperatorSettings:
     """kopf as a keeper of one record."""
-    terms = lead.leadership.terms
+    terms = leader.leadership.terms
     settings = kopf.OperatorSettings()
-    settings.peering = cast(Any, Seat(lead))
+    settings.peering = cast(Any, Seat(leader))
     settings.posting.enabled = False
     settings.persistence.diffbase_storage = NoDiffBase()
     settings.persistence.progress_storage = NoProgress()

@@ -16,7 +16,7 @@ the cache up to date. Under `kopf run` the process ends instead, and its supervi
 
 A store that was restored from a backup is another such thing, although kopf does not notice it: it asks for changes
 after a version that lies in the future, and an API server sends nothing until its versions have come that far. So the
-runtime has watching begin anew (`Runtime.rewatch`), from fresh lists.
+runtime has watching end and begin anew, from fresh lists (`berth.runtime.watch_control`).
 """
 
 import asyncio
@@ -36,9 +36,11 @@ from berth.cluster import peering
 from berth.cluster.bulk import BulkIntake
 from berth.cluster.credentials import Credentials
 from berth.cluster.deep_json import DeepJsonResponse
+from berth.cluster.resources import POD_FIELDS
 from berth.cluster.transport import find_proxy
 from berth.configuration.introduction import introduce
-from berth.runtime import POD_FIELDS, Runtime
+from berth.runtime.runtime import Runtime
+from berth.runtime.watch_control import WatchControl
 from berth.scheduler.waiting import first_of
 from berth.serving.logs import TALKATIVE
 
@@ -70,7 +72,7 @@ def register(registry: kopf.OperatorRegistry, runtime: Runtime, *, owns_runtime:
         runtime.credentials, [_watch_trace(runtime)], lambda server: bulk_intake(runtime, server).response_class()
     )
     kopf.on.login(registry=registry, backoff=LOGIN_PAUSE_SECONDS)(login.log_in)
-    if runtime.lead is not None:
+    if runtime.leader is not None:
         kopf.on.event(peering.GROUP, peering.VERSION, peering.PLURAL, id=peering.KIND, registry=registry)(
             _peering_handler(runtime)
         )
@@ -83,15 +85,15 @@ def register(registry: kopf.OperatorRegistry, runtime: Runtime, *, owns_runtime:
         if owns_runtime:
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, runtime.dump)
             introduce(runtime.options)
-            runtime.rewatch = ending.begin
             await runtime.start()
+            ending.watch(runtime.watch_control)
 
     if owns_runtime:
 
         @kopf.on.cleanup(registry=registry)
         async def stop(**_: Any) -> None:
             await runtime.stop()
-            ending.check()
+            await ending.check()
 
     return login
 
@@ -103,14 +105,24 @@ class _Ending:
 
     def __init__(self) -> None:
         self._has_begun = False
+        self._task: asyncio.Task[None] | None = None
 
-    def begin(self) -> None:
-        self._has_begun = True
-        _log.error("This process ends with exit code 1, to be started again: %s", self.REASON)
-        os.kill(os.getpid(), signal.SIGTERM)
+    def watch(self, watch_control: WatchControl) -> None:
+        """End the process as soon as watching has to begin anew."""
+        self._task = asyncio.create_task(self._wait(watch_control), name="ending")
 
-    def check(self) -> None:
+    async def _wait(self, watch_control: WatchControl) -> None:
+        with watch_control.watched():
+            await watch_control.restart_wanted.wait()
+            self._has_begun = True
+            _log.error("This process ends with exit code 1, to be started again: %s", self.REASON)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    async def check(self) -> None:
         """At the end: fail, so that supervisors that restart only what has failed do so."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
         if self._has_begun:
             raise kopf.PermanentError(self.REASON)
 
@@ -136,7 +148,7 @@ def _watch_trace(runtime: Runtime) -> aiohttp.TraceConfig:
     async def tell(_: aiohttp.ClientSession, __: object, request: aiohttp.TraceRequestStartParams) -> None:
         kind = kinds.get(request.url.path)
         if kind is not None and request.url.query.get("watch") == "true":
-            runtime.on_watch(kind, request.url.query.get("resourceVersion", ""))
+            runtime.watch_intake.on_watch(kind, request.url.query.get("resourceVersion", ""))
 
     trace = aiohttp.TraceConfig()
     trace.on_request_start.append(tell)
@@ -146,7 +158,7 @@ def _watch_trace(runtime: Runtime) -> aiohttp.TraceConfig:
 def bulk_intake(runtime: Runtime, server: str) -> BulkIntake:
     """Takes what answers hold of the runtime's kinds; their paths begin with that of the server, if it has one."""
     prefix = URL(server).path.rstrip("/")
-    return BulkIntake({prefix + resource.path: resource for resource in runtime.bulk}, runtime)
+    return BulkIntake({prefix + resource.path: resource for resource in runtime.bulk}, runtime.watch_intake)
 
 
 class Login:
@@ -286,27 +298,29 @@ async def watch(runtime: Runtime, stop: asyncio.Event, on_spawn: Callable[[], No
     """Run kopf's operator until `stop`, again whenever it ends; `on_spawn`: kopf has just taken over the signals."""
     registry = kopf.OperatorRegistry()
     login = register(registry, runtime, owns_runtime=False)
-    loop = asyncio.get_running_loop()
+    with runtime.watch_control.watched():
+        await _watch_again_and_again(registry, login, runtime, stop, on_spawn)
+
+
+async def _watch_again_and_again(
+    registry: kopf.OperatorRegistry, login: Login, runtime: Runtime, stop: asyncio.Event, on_spawn: Callable[[], None]
+) -> None:
+    now, control = asyncio.get_running_loop().time, runtime.watch_control
     failures = 0
-    anew = asyncio.Event()
-    runtime.rewatch = anew.set
     while not stop.is_set():
-        if anew.is_set():
-            anew.clear()
-            await first_of(runtime.watch_ended(), stop.wait())
+        if control.restart_wanted.is_set():
+            await first_of(control.watch_ended(), stop.wait())
             continue
-        started_seconds = loop.time()
+        started_seconds = now()
         try:
             # A stop flag would cost kopf five seconds, so it is cancelled.
-            await first_of(_operate(registry, on_spawn), stop.wait(), anew.wait())
+            await first_of(_operate(registry, on_spawn), stop.wait(), control.restart_wanted.wait())
         finally:
             await login.close()
-        if stop.is_set():
-            return
-        if anew.is_set():
+        if stop.is_set() or control.restart_wanted.is_set():
             continue
-        runtime.watch_restarts += 1
-        failures = 0 if loop.time() - started_seconds > CALM_SECONDS else failures + 1
+        runtime.watch_intake.note_restart()
+        failures = 0 if now() - started_seconds > CALM_SECONDS else failures + 1
         pause_seconds = RESTART_SECONDS[min(failures, len(RESTART_SECONDS) - 1)]
         _log.error("Watching has ended; it is started again in %g s", pause_seconds)
         with contextlib.suppress(TimeoutError):

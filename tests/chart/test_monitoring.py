@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from berth.configuration import Options
-from berth.runtime import Runtime
+from berth.runtime import make_runtime
 from berth.serving.metrics import render as render_metrics
 from chart.rendering import CHART, ROOT, Manifest, Values, render
 from chart.value_sets import EVERYTHING, MONITORED
@@ -70,7 +70,7 @@ def test_an_alert_says_what_is_wrong_how_bad_it_is_and_where_the_runbook_is(aler
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: str(alert["alert"]))
 async def test_an_alert_on_what_increases_sees_the_first_time(alert: Manifest, tmp_path: Path) -> None:
     """Prometheus takes the first value of a series for where it began: it has to be 0, or the series known as new."""
-    runtime = Runtime(Options(kubeconfig=str(tmp_path / "kubeconfig"), standalone=True))
+    runtime = make_runtime(Options(kubeconfig=str(tmp_path / "kubeconfig"), standalone=True))
     scraped = render_metrics(runtime.statistics).decode()
     for name in re.findall(r"(?:increase|rate)\((\w+_total)", str(alert["expr"])):
         born = f"({name}{{SELECTOR}} unless max_over_time({name}{{SELECTOR}}[1h] offset 15m)) or increase({name}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from berth.runtime import RESOURCES, Options, Runtime
+from berth.cluster.resources import RESOURCES
+from berth.runtime import Options, make_runtime
 from berth.sim.resources import CRDS, PODS, Resource
 from berth.sim.server import SimServer
 from berth.sim.store import Store
@@ -37,8 +38,8 @@ class Harness:
 
     def begin(self) -> None:
         options = Options(kubeconfig=str(self._kubeconfig), https_address="", seed=1, standalone=True)
-        self.runtime = Runtime(options, clock=self.clock)
-        self.cache = self.runtime._cache
+        self.runtime = make_runtime(options, clock=self.clock)
+        self.cache = self.runtime.components.cache
 
     async def stop(self) -> None:
         await self.runtime.stop()
@@ -93,5 +94,5 @@ class Harness:
         """With everything that goes to the server and comes back meanwhile."""
         for _ in range(round(seconds)):
             await self.clock.advance(1)
-            await until(lambda: not self.runtime.api._transport._requests)  # type: ignore[union-attr]
+            await until(lambda: not self.runtime.components.api._transport._requests)  # type: ignore[union-attr]
         await self.clock.advance(0)

@@ -19,8 +19,8 @@ from berth.cluster.api import Api, OpenTransport, open_transport
 from berth.cluster.credentials import Credentials, Source
 from berth.cluster.listing import WatchedResource
 from berth.cluster.proxied import ProxiedTransport
+from berth.cluster.resources import RESOURCES
 from berth.cluster.transport import Transport
-from berth.runtime import RESOURCES
 from support.patience import LIMIT_SECONDS
 
 

@@ -17,7 +17,7 @@ from berth.cluster import bulk
 from berth.cluster.bulk import BulkIntake, Change, ListReader, _BulkLines
 from berth.cluster.deep_json import LEVELS, _ShallowLines
 from berth.cluster.listing import ListInProgress
-from berth.runtime import RESOURCES
+from berth.cluster.resources import RESOURCES
 from cluster.server import Answer, Server, listed
 from cluster.test_deep_json import depth_of, nested
 from support.builders import make_pod

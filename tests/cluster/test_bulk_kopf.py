@@ -19,9 +19,11 @@ import orjson
 import pytest
 
 from berth import handlers
+from berth.cluster.resources import RESOURCES
 from berth.configuration.gates import BULK_INTAKE, DEFAULTS
 from berth.handlers import watch
-from berth.runtime import RESOURCES, Options, Runtime
+from berth.runtime import Options, Runtime, make_runtime
+from berth.runtime.wiring import Components
 from cluster.server import Answer, Reaction, Seen, Server, Silence, listed, refusal, until, write_kubeconfig
 from cluster.test_bulk import JSON, bookmark, compact, line
 from support.builders import make_node
@@ -34,9 +36,11 @@ class Recorder(Runtime):
     """A runtime that remembers which way it was told what."""
 
     def __init__(self, options: Options) -> None:
-        super().__init__(options)
+        super().__init__(Components(options))
         self.by_kopf: list[str] = []
         self.in_bulk: list[str] = []
+        for name in ("on_list", "on_changes", "on_watch"):
+            setattr(self.watch_intake, name, getattr(self, name))
 
     def on_event(self, kind: str, type_: str | None, body: Any) -> None:
         self.by_kopf.append(f"{type_} {kind} {body['metadata']['name']}")
@@ -170,7 +174,7 @@ async def test_with_the_gate_off_everything_comes_kopfs_way(server: Server, tmp_
 
 async def test_a_server_behind_a_path_is_read_in_bulk_too(tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path, "https://cluster:6443")
-    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
     intake = handlers.bulk_intake(runtime, "https://proxy/k8s/clusters/c-1/")
     assert set(intake.paths) == {f"/k8s/clusters/c-1{resource.path}" for resource in RESOURCES[:-1]}
 
@@ -179,6 +183,6 @@ async def test_a_server_behind_a_path_is_read_in_bulk_too(tmp_path: Path) -> Non
 def test_the_gate_says_which_kinds_are_read_in_bulk(tmp_path: Path, gate: bool) -> None:
     path = write_kubeconfig(tmp_path, "https://cluster:6443")
     gates = {**DEFAULTS, BULK_INTAKE: gate}
-    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True, feature_gates=gates))
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address="", standalone=True, feature_gates=gates))
     kinds = {resource.kind for resource in runtime.resources} - {"SchedulingPolicy"}
     assert {resource.kind for resource in runtime.bulk} == (kinds if gate else set())

@@ -11,7 +11,7 @@ import pytest
 
 from berth.cluster import listing as listing_module
 from berth.cluster.listing import ListInProgress
-from berth.runtime import RESOURCES
+from berth.cluster.resources import RESOURCES
 from berth.sim.resources import NAMESPACES, NODES, PODS
 from cluster.harness import GRACE, Harness
 from cluster.server import until
@@ -31,14 +31,14 @@ async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
 def list_in_bulk(
     harness: Harness, kind: str, bodies: Iterable[Body], version: int, *, pages: int = 1, ends: bool = True
 ) -> ListInProgress:
-    listed = harness.runtime.begin_list(kind)
+    listed = harness.runtime.watch_intake.begin_list(kind)
     bodies = list(bodies)
     for page in range(pages):
         token = "next" if page < pages - 1 else ""
         listed.begin_page({"resourceVersion": str(version), "continue": token}, is_first=page == 0)
-        harness.runtime.on_list(listed, bodies[page::pages])
+        harness.runtime.watch_intake.on_list(listed, bodies[page::pages])
     if ends:
-        harness.runtime.end_list(listed)
+        harness.runtime.watch_intake.end_list(listed)
     return listed
 
 
@@ -52,7 +52,7 @@ def known(harness: Harness) -> set[str]:
 
 async def settled(harness: Harness) -> None:
     """Until everything that the lists set off has ended, on the time that it is."""
-    await until(lambda: not harness.runtime._cache_sync._proofs)
+    await until(lambda: not harness.runtime.components.cache_sync._proofs)
     await harness.clock.advance(0)
 
 
@@ -84,16 +84,16 @@ async def test_a_list_that_proves_nothing_removes_nothing(harness: Harness, trou
     elif trouble == "unfinished":
         list_in_bulk(harness, "Node", bodies, version + 1, ends=False)
     elif trouble == "another page":
-        listed = harness.runtime.begin_list("Node")
+        listed = harness.runtime.watch_intake.begin_list("Node")
         listed.begin_page({"resourceVersion": str(version + 1)}, is_first=False)
-        harness.runtime.on_list(listed, bodies)
-        harness.runtime.end_list(listed)
+        harness.runtime.watch_intake.on_list(listed, bodies)
+        harness.runtime.watch_intake.end_list(listed)
     elif trouble == "from the past":
         list_in_bulk(harness, "Node", bodies, 3)
     else:
         listed = list_in_bulk(harness, "Node", bodies, version, ends=False)
         listed.version = "latest"
-        harness.runtime.end_list(listed)
+        harness.runtime.watch_intake.end_list(listed)
     await settled(harness)
     assert len(known(harness)) == 10
 
@@ -104,8 +104,8 @@ async def test_what_the_watch_shows_after_a_list_is_there_whatever_the_list_lack
     harness.store.delete(NODES, "", "n0")
     listed = list_in_bulk(harness, "Node", nodes(harness), version, ends=False)
     later = {**body, "metadata": {**body["metadata"], "resourceVersion": str(version + 5)}}
-    harness.runtime.end_list(listed)
-    harness.runtime.on_changes("Node", [("MODIFIED", later)])
+    harness.runtime.watch_intake.end_list(listed)
+    harness.runtime.watch_intake.on_changes("Node", [("MODIFIED", later)])
     await settled(harness)
     assert "n0" in known(harness)
 
@@ -114,7 +114,9 @@ async def test_changes_are_taken_in_their_order(harness: Harness) -> None:
     pods = [harness.make(make_pod(f"p{number}", scheduler="somebody-else")) for number in range(3)]
     bound = harness.bind("p1", "n1")
     harness.store.delete(PODS, "default", "p2", grace_period_seconds=0)
-    harness.runtime.on_changes("Pod", [*(("ADDED", pod) for pod in pods), ("MODIFIED", bound), ("DELETED", pods[2])])
+    harness.runtime.watch_intake.on_changes(
+        "Pod", [*(("ADDED", pod) for pod in pods), ("MODIFIED", bound), ("DELETED", pods[2])]
+    )
     assert set(harness.cache.pending) == {pods[0]["metadata"]["uid"]}
     assert harness.on("n1") == ["p1"]
 
@@ -122,7 +124,7 @@ async def test_changes_are_taken_in_their_order(harness: Harness) -> None:
 @pytest.mark.parametrize("body", [{}, {"metadata": None}, {"metadata": {"uid": "x"}}, [], None])
 async def test_objects_without_a_name_are_left_out_and_the_others_are_not(harness: Harness, body: Any) -> None:
     pod = harness.make(make_pod("web", scheduler="somebody-else"))
-    harness.runtime.on_changes("Pod", [("ADDED", body), ("ADDED", pod), ("DELETED", body)])
+    harness.runtime.watch_intake.on_changes("Pod", [("ADDED", body), ("ADDED", pod), ("DELETED", body)])
     listed = list_in_bulk(harness, "Pod", [body, pod], harness.store.revision)
     await settled(harness)
     assert set(harness.cache.known("Pod").values()) == {"default/web"}
@@ -130,13 +132,13 @@ async def test_objects_without_a_name_are_left_out_and_the_others_are_not(harnes
 
 
 async def test_nothing_is_heard_between_the_end_of_a_watch_and_the_next(harness: Harness) -> None:
-    harness.runtime._hears.clear()
+    harness.runtime.watch_control.ignore_events()
     harness.store.delete(NODES, "", "n0")
     listed = list_in_bulk(harness, "Node", nodes(harness), harness.store.revision)
-    harness.runtime.on_changes("Node", [("DELETED", body) for body in nodes(harness)])
+    harness.runtime.watch_intake.on_changes("Node", [("DELETED", body) for body in nodes(harness)])
     assert not listed.is_sound
     assert len(known(harness)) == 10
-    harness.runtime._hears.set()
+    harness.runtime.watch_control.resume()
 
 
 # --- how a kind becomes synced ---------------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ async def test_a_kind_is_synced_by_a_complete_list_without_a_second_one(beginnin
     listed = list_in_bulk(beginning, "Node", nodes(beginning), beginning.store.revision, ends=False)
     await turns()
     assert not beginning.is_synced
-    beginning.runtime.end_list(listed)
+    beginning.runtime.watch_intake.end_list(listed)
     await until(lambda: beginning.is_synced)
     assert len(known(beginning)) == 5
 
@@ -190,7 +192,7 @@ async def test_a_list_that_lacks_what_ours_has_does_not_sync_a_kind(beginning: B
     list_in_bulk(beginning, "Node", nodes(beginning)[2:], beginning.store.revision)
     await turns()
     assert not beginning.is_synced
-    beginning.runtime.on_changes("Node", [("ADDED", body) for body in nodes(beginning)])
+    beginning.runtime.watch_intake.on_changes("Node", [("ADDED", body) for body in nodes(beginning)])
     await until(lambda: beginning.is_synced)
 
 

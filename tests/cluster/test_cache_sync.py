@@ -8,11 +8,14 @@ import pytest
 
 from berth.cluster.api import Api
 from berth.cluster.cache_sync import CacheSync
+from berth.cluster.drift import Drift
 from berth.cluster.errors import Malformed, OtherCluster, Unreachable
-from berth.cluster.identity import ClusterIdentity
+from berth.cluster.identity import ClusterIdentity, SeenCluster
 from berth.cluster.listing import WatchedResource, list_metadata
 from berth.scheduler.cache.versions import KnownKeys, Register
 from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.object_events import ObjectEvent, observed
+from berth.scheduler.object_events import removed as removed_event
 from cluster.manual_clock import ManualClock
 from cluster.server import Answer, Cut, Seen, Server, discovered, listed, refusal, until
 
@@ -45,7 +48,7 @@ class Cache:
 
     def __init__(self) -> None:
         self.registers = {kind: Register() for kind in ("Node", "Pod", "Policy", "Namespace")}
-        self.removed: list[Mapping[str, Any]] = []
+        self.removed: list[tuple[str, str]] = []  # UID and key
 
     def known(self, kind: str) -> KnownKeys:
         return self.registers[kind].known
@@ -63,14 +66,18 @@ class Cache:
         return self.registers[kind].unsure
 
     def observe(self, kind: str, body: Mapping[str, Any]) -> None:
-        register = self.registers[kind]
-        identity = register.identify(body)
-        if register.is_news(identity):
-            register.record(identity)
+        self.on_event(observed(kind, body))
 
-    def remove(self, kind: str, body: Mapping[str, Any], *, told: bool = True) -> None:
-        self.registers[kind].remove(self.registers[kind].identify(body), told=told)
-        self.removed.append(body)
+    def remove(self, kind: str, body: Mapping[str, Any]) -> None:
+        self.on_event(removed_event(kind, body))
+
+    def on_event(self, event: ObjectEvent) -> None:
+        register, identity = self.registers[event.kind], event.identity
+        if event.is_removal:
+            register.remove(identity, reported_by_watch=event.reported_by_watch)
+            self.removed.append((identity.uid, identity.key))
+        elif register.is_news(identity):
+            register.record(identity)
 
 
 class Harness:
@@ -82,7 +89,7 @@ class Harness:
         self.synced: list[str] = []
         self.others: list[str] = []
         self.rewound: list[str] = []
-        self.identity = ClusterIdentity(api, on_other=self.others.append, on_rewound=self.rewound.append)
+        self.identity = ClusterIdentity(api, SeenCluster(), on_other=self.others.append, on_rewound=self.rewound.append)
 
     def start(self, *resources: WatchedResource) -> CacheSync:
         self.sync = CacheSync(
@@ -91,9 +98,9 @@ class Harness:
             self.faults,
             self.cache,
             resources,
+            drift=Drift(self._api, self.cache, on_rewound=self.rewound.append),
             identity=self.identity,
             on_synced=lambda: self.synced.append("synced"),
-            on_rewound=self.rewound.append,
         )
         self.sync.start()
         return self.sync
@@ -186,7 +193,7 @@ async def test_what_a_list_lacks_and_the_server_does_not_find_is_removed(server:
     harness.cache.observe("Pod", meta("old", "default"))
     harness.start(PODS)
     await until(lambda: harness.synced == ["synced"])
-    assert harness.cache.removed == [{"metadata": {"uid": "uid-old", "name": "old", "namespace": "default"}}]
+    assert harness.cache.removed == [("uid-old", "default/old")]
 
 
 async def test_what_arrives_during_the_list_is_no_ghost(server: Server, harness: Harness) -> None:
@@ -226,7 +233,7 @@ async def test_a_relist_has_the_kind_compared_when_it_has_calmed_down(
     await until(lambda: clock.sleeping >= 1)
     await clock.advance(2)
     await clock.advance(2)
-    await until(lambda: [body["metadata"]["name"] for body in harness.cache.removed] == ["b"])
+    await until(lambda: [key for _, key in harness.cache.removed] == ["b"])
 
 
 async def test_a_change_does_not_have_the_kind_compared(server: Server, harness: Harness, clock: ManualClock) -> None:
@@ -442,7 +449,7 @@ def knows(harness: Harness, *names: str) -> None:
 
 
 def removed(harness: Harness) -> set[str]:
-    return {body["metadata"]["name"] for body in harness.cache.removed}
+    return {key.rpartition("/")[2] for _, key in harness.cache.removed}
 
 
 async def test_fewer_than_half_are_removed_by_the_list_alone(server: Server, harness: Harness) -> None:

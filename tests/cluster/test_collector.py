@@ -10,7 +10,7 @@ import pytest
 from berth import collector as module
 from berth.collector import THRESHOLDS, Collector
 from berth.configuration import Options
-from berth.runtime import Runtime
+from berth.runtime import make_runtime
 from cluster.server import Server, listed, until, write_kubeconfig
 from support.builders import make_node
 
@@ -117,7 +117,7 @@ async def test_a_process_hands_its_collector_over_from_the_start_to_the_end(serv
     server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
     usual = gc.get_threshold()
     options = Options(kubeconfig=str(path), https_address="", standalone=True)
-    runtime = Runtime(options, collector=Collector())
+    runtime = make_runtime(options, collector=Collector())
     await runtime.start()
     assert gc.get_threshold() == THRESHOLDS
     runtime.on_event("Node", None, make_node("a"))
@@ -131,7 +131,7 @@ async def test_a_process_hands_its_collector_over_from_the_start_to_the_end(serv
 async def test_a_runtime_beside_others_leaves_the_collector_alone(server: Server, tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
     usual = gc.get_threshold()
-    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
     await runtime.start()
     assert (gc.get_threshold(), gc.get_freeze_count()) == (usual, 0)
     await runtime.stop()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from berth.runtime import Options, Runtime
+from berth.cluster.conditions import Conditions
+from berth.runtime import Options, make_runtime
 from berth.sim.resources import NODES, PODS
 from cluster.harness import GRACE, REGULAR, Harness
 from cluster.server import until
@@ -80,13 +81,13 @@ async def test_of_a_pod_that_was_bound_in_silence_no_failure_is_written_any_more
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled: list[str] = []
-    settle = harness.runtime._cluster.pod_settled
+    forget = Conditions.forget
 
-    def recording(uid: str) -> None:
+    def recording(self: Conditions, uid: str) -> None:
         settled.append(uid)
-        settle(uid)
+        forget(self, uid)
 
-    monkeypatch.setattr(harness.runtime._cluster, "pod_settled", recording)
+    monkeypatch.setattr(Conditions, "forget", recording)
     pod = harness.make(make_pod("web", scheduler="other"))
     harness.tell(pod, "ADDED")
     harness.bind("web", "a")
@@ -131,7 +132,7 @@ async def test_a_policy_that_was_edited_in_silence_decides_as_it_is_now(harness:
     policies = harness._resource(make_policy())
     harness.change(policies, "batch", {"spec": {"mode": "Disabled"}})
     await harness.pass_time(REGULAR + GRACE + 2)
-    assert [active.policy.name for active in harness.runtime._book.in_force()] == ["(built-in)"]
+    assert [active.policy.name for active in harness.runtime.components.policies.in_force()] == ["(built-in)"]
     assert harness.drift() == {"SchedulingPolicy": {"stale": 1}}
 
 
@@ -140,8 +141,8 @@ async def test_an_older_version_of_a_policy_that_comes_after_a_newer_one_changes
     after = harness.change(harness._resource(make_policy()), "batch", {"spec": {"schedulerName": "other"}})
     harness.tell(after)
     harness.tell(before)
-    assert harness.runtime._book.serves("other")
-    assert not harness.runtime._book.serves("batch")
+    assert harness.runtime.components.policies.serves("other")
+    assert not harness.runtime.components.policies.serves("batch")
 
 
 async def test_an_object_that_cannot_be_read_is_read_by_the_next_comparison(harness: Harness) -> None:
@@ -167,7 +168,7 @@ async def test_a_signal_writes_what_is_known_and_what_differs_to_the_log(
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, harness.runtime.dump)
     try:
         os.kill(os.getpid(), signal.SIGUSR2)
-        await until(lambda: harness.runtime._dumping is not None)
+        await until(lambda: harness.runtime.components.dump.is_running)
         await harness.pass_time(GRACE + 5)
     finally:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGUSR2)
@@ -186,11 +187,11 @@ async def test_a_signal_before_the_cache_is_synced_says_what_it_waits_for(
     harness = Harness(tmp_path)
     await harness.server.start()
     harness.server.write_kubeconfig(harness._kubeconfig)
-    runtime = Runtime(
+    runtime = make_runtime(
         Options(kubeconfig=str(harness._kubeconfig), https_address="", standalone=True), clock=harness.clock
     )
     runtime.dump()
-    await until(lambda: runtime._dumping is not None and runtime._dumping.done())
+    await runtime.components.dump.wait()
     await harness.server.stop()
     assert "Node: cannot be compared yet: not listed yet" in caplog.messages
     assert any("closed, nothing is decided" in message for message in caplog.messages)

@@ -7,6 +7,7 @@ import pytest
 
 from berth.cluster.api import Api
 from berth.cluster.conditions import Conditions
+from berth.cluster.fence import OpenFence
 from berth.cluster.gate import WriteGate
 from berth.model import Pod, parse_pod
 from berth.scheduler.error_log import ErrorLog
@@ -27,7 +28,7 @@ def pod(condition: dict[str, str] | None = None) -> Pod:
 
 @pytest.fixture
 async def conditions(api: Api, clock: ManualClock, gate: WriteGate) -> AsyncIterator[Conditions]:
-    conditions = Conditions(api, clock, ErrorLog(), gate)
+    conditions = Conditions(api, clock, ErrorLog(), gate, OpenFence())
     conditions.start()
     yield conditions
     await conditions.stop()

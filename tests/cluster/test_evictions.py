@@ -8,6 +8,7 @@ import pytest
 
 from berth.cluster.api import Api
 from berth.cluster.evictions import ATTEMPTS, Evictions
+from berth.cluster.fence import OpenFence
 from berth.model import Pod, parse_pod
 from berth.scheduler.ports import NotEvicted
 from cluster.manual_clock import ManualClock
@@ -38,7 +39,7 @@ def answer(server: Server, patch: Reaction = Answer(), delete: Reaction = Answer
 async def evict(
     api: Api, clock: ManualClock, pod: Pod, go_on: Callable[[], bool] = always, pauses: tuple[float, ...] = ()
 ) -> bool:
-    task = asyncio.ensure_future(Evictions(api, clock).evict(pod, PREEMPTOR, go_on))
+    task = asyncio.ensure_future(Evictions(api, clock, OpenFence()).evict(pod, PREEMPTOR, go_on))
     for seconds in pauses:
         await until(lambda: clock.sleeping == 1)
         await clock.advance(seconds)

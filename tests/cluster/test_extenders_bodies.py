@@ -11,11 +11,13 @@ import pytest
 from berth.cluster.api import Api
 from berth.cluster.bodies import ObjectBodies
 from berth.cluster.clock import RealClock
+from berth.cluster.fence import OpenFence
 from berth.cluster.port import KubernetesCluster
 from berth.model import Node, Pod, parse_node, parse_pod
 from berth.policy.records import Extender, Mode, Policy
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.extenders.extender_protocol import needs_of
+from berth.scheduler.object_events import observed, removed
 from berth.scheduler.ports import Unavailable
 from cluster.server import Answer, Seen, Server, listed, refusal
 from support.builders import make_node, make_pod
@@ -33,12 +35,18 @@ class Desk:
 
     def __init__(self, api: Api) -> None:
         self.policies: list[Policy] = []
-        cluster = KubernetesCluster(api, RealClock(), "test", ErrorLog())
+        cluster = KubernetesCluster(api, RealClock(), "test", ErrorLog(), OpenFence())
         self.bodies = ObjectBodies(api, cluster, lambda: needs_of(self.policies))
 
     def apply(self, *policies: Policy) -> None:
         self.policies = list(policies)
         self.bodies.follow_policies()
+
+    def observe(self, kind: str, body: Body) -> None:
+        self.bodies.on_event(observed(kind, body))
+
+    def remove(self, kind: str, body: Body) -> None:
+        self.bodies.on_event(removed(kind, body))
 
     async def pod(self, pod: Pod) -> Any:
         found = await self.bodies.pod(pod)
@@ -68,21 +76,21 @@ def records(bodies: Iterable[Body]) -> list[Node]:
 async def test_a_pod_that_the_watch_showed_is_not_read(desk: Desk, server: Server) -> None:
     desk.apply(policy(Extender("http://a")))
     body = make_pod("web")
-    desk.bodies.observe("Pod", with_managed_fields(body))
+    desk.observe("Pod", with_managed_fields(body))
     assert await desk.pod(parse_pod(body)) == {key: body[key] for key in body if key not in ("kind", "apiVersion")}
     assert server.requests == []
 
 
 async def test_a_pod_is_shown_in_the_version_that_came_last(desk: Desk) -> None:
     desk.apply(policy(Extender("http://a")))
-    desk.bodies.observe("Pod", make_pod("web"))
-    desk.bodies.observe("Pod", make_pod("web", labels={"new": "yes"}))
+    desk.observe("Pod", make_pod("web"))
+    desk.observe("Pod", make_pod("web", labels={"new": "yes"}))
     assert (await desk.pod(parse_pod(make_pod("web"))))["metadata"]["labels"] == {"new": "yes"}
 
 
 async def test_a_pod_that_came_before_the_policy_is_read(desk: Desk, server: Server) -> None:
     body = make_pod("web")
-    desk.bodies.observe("Pod", body)
+    desk.observe("Pod", body)
     desk.apply(policy(Extender("http://a")))
     server.answer("GET", "/api/v1/namespaces/default/pods/web", Answer(body=body))
     assert (await desk.pod(parse_pod(body)))["metadata"]["name"] == "web"
@@ -92,29 +100,29 @@ async def test_a_pod_that_came_before_the_policy_is_read(desk: Desk, server: Ser
 async def test_a_pod_that_is_gone_is_nothing(desk: Desk, server: Server) -> None:
     desk.apply(policy(Extender("http://a")))
     body = make_pod("web")
-    desk.bodies.observe("Pod", body)
-    desk.bodies.remove("Pod", body)
+    desk.observe("Pod", body)
+    desk.remove("Pod", body)
     server.answer("GET", "/api/v1/namespaces/default/pods/web", refusal(404, "NotFound", "no such pod"))
     assert await desk.pod(parse_pod(body)) is None
 
 
 async def test_only_pods_that_extenders_may_be_asked_about_are_kept(desk: Desk) -> None:
     desk.apply(policy(Extender("http://a")), policy(scheduler_name="plain"))
-    desk.bodies.observe("Pod", make_pod("bound", node="a"))
-    desk.bodies.observe("Pod", make_pod("plain", scheduler="plain"))
-    desk.bodies.observe("Pod", make_pod("web"))
+    desk.observe("Pod", make_pod("bound", node="a"))
+    desk.observe("Pod", make_pod("plain", scheduler="plain"))
+    desk.observe("Pod", make_pod("web"))
     assert desk.bodies.statistics() == {"pods": 1, "nodes": 0}
-    desk.bodies.observe("Pod", make_pod("web", node="a"))
+    desk.observe("Pod", make_pod("web", node="a"))
     assert desk.bodies.statistics() == {"pods": 0, "nodes": 0}
 
 
 async def test_nothing_is_kept_without_a_need(desk: Desk) -> None:
     desk.apply(policy(Extender("http://a")))
-    desk.bodies.observe("Node", make_node("a"))
-    desk.bodies.observe("Pod", make_pod("web"))
+    desk.observe("Node", make_node("a"))
+    desk.observe("Pod", make_pod("web"))
     desk.apply(policy(), replace(policy(Extender("http://a")), mode=Mode.SHADOW))
-    desk.bodies.observe("Pod", make_pod("other"))
-    desk.bodies.observe("Node", make_node("a"))
+    desk.observe("Pod", make_pod("other"))
+    desk.observe("Node", make_node("a"))
     assert desk.bodies.statistics() == {"pods": 0, "nodes": 0}
 
 
@@ -135,8 +143,8 @@ async def test_nodes_are_listed_once_and_then_followed(desk: Desk, server: Serve
         name: {k: v for k, v in body.items() if k not in ("kind", "apiVersion")}
         for name, body in zip("ab", bodies, strict=True)
     }
-    desk.bodies.observe("Node", make_node("a", labels={"new": "yes"}))
-    desk.bodies.observe("Node", make_node("c"))
+    desk.observe("Node", make_node("a", labels={"new": "yes"}))
+    desk.observe("Node", make_node("c"))
     shown = await desk.nodes(*records([*bodies, make_node("c")]))
     assert sorted(shown) == ["a", "b", "c"]
     assert shown["a"]["metadata"]["labels"] == {"new": "yes"}
@@ -146,11 +154,11 @@ async def test_nodes_are_listed_once_and_then_followed(desk: Desk, server: Serve
 async def test_a_node_is_known_by_its_uid(desk: Desk, server: Server) -> None:
     desk.apply(policy(Extender("http://a")))
     server.answer("GET", NODES, node_list())
-    desk.bodies.observe("Node", make_node("a", uid="second"))
+    desk.observe("Node", make_node("a", uid="second"))
     assert await desk.nodes(parse_node(make_node("a", uid="first"))) == {}
-    desk.bodies.remove("Node", make_node("a", uid="first"))
+    desk.remove("Node", make_node("a", uid="first"))
     assert list(await desk.nodes(parse_node(make_node("a", uid="second")))) == ["a"]
-    desk.bodies.remove("Node", make_node("a", uid="second"))
+    desk.remove("Node", make_node("a", uid="second"))
     assert await desk.nodes(parse_node(make_node("a", uid="second"))) == {}
 
 
@@ -158,8 +166,8 @@ async def test_the_watch_is_newer_than_a_list_that_was_under_way(desk: Desk, ser
     desk.apply(policy(Extender("http://a")))
 
     def list_late(seen: Seen) -> Answer:
-        desk.bodies.observe("Node", make_node("a", labels={"new": "yes"}))
-        desk.bodies.remove("Node", make_node("b"))
+        desk.observe("Node", make_node("a", labels={"new": "yes"}))
+        desk.remove("Node", make_node("b"))
         return node_list(make_node("a"), make_node("b"), make_node("c"))
 
     server.answer("GET", NODES, list_late)

@@ -33,6 +33,7 @@ class Fence:
     """Open so many times."""
 
     request_seconds = 0.2
+    is_leading = is_open = True
 
     def __init__(self, times: int = 0) -> None:
         self.times = times
@@ -53,9 +54,9 @@ def pod() -> Pod:
 
 
 async def test_a_closed_fence_lets_nothing_through(server: Server, api: Api) -> None:
-    api.fence = Fence(0)
+    fence = Fence(0)
     with pytest.raises(NotLeading):
-        await api.request("POST", "/x", body={}, fenced=True)
+        await api.request("POST", "/x", body={}, fence=fence)
     assert server.requests == []
     assert api.reachable
 
@@ -63,46 +64,46 @@ async def test_a_closed_fence_lets_nothing_through(server: Server, api: Api) -> 
 async def test_a_fence_that_closes_while_a_connection_is_looked_for_lets_nothing_through(
     server: Server, api: Api
 ) -> None:
-    api.fence = Fence(1)
+    fence = Fence(1)
     with pytest.raises(NotLeading):
-        await api.request("POST", "/x", body={}, fenced=True)
+        await api.request("POST", "/x", body={}, fence=fence)
     assert server.requests == []
 
 
 async def test_an_open_fence_is_asked_twice_and_others_not_at_all(server: Server, api: Api) -> None:
-    api.fence = fence = Fence(2)
+    fence = Fence(2)
     server.answer("POST", "/x", Answer(201))
-    await api.request("POST", "/x", body={}, fenced=True)
+    await api.request("POST", "/x", body={}, fence=fence)
     await api.request("POST", "/x", body={})
     assert fence.times == 0
 
 
 async def test_a_request_that_is_sent_again_with_fresh_credentials_asks_again(server: Server, api: Api) -> None:
-    api.fence = Fence(2)
+    fence = Fence(2)
     server.answer("POST", "/x", refusal(401, "Unauthorized", "who are you"))
     with pytest.raises(NotLeading):
-        await api.request("POST", "/x", body={}, fenced=True)
+        await api.request("POST", "/x", body={}, fence=fence)
     assert len(server.requests) == 1
 
 
 async def test_a_fenced_request_takes_no_longer_than_the_fence_allows(server: Server, api: Api) -> None:
-    api.fence = Fence(2)
+    fence = Fence(2)
     server.answer("POST", "/x", Silence())
     began = time.monotonic()
     with pytest.raises(Unreachable, match=r"no answer within 0\.2 s"):
-        await api.request("POST", "/x", body={}, fenced=True)
+        await api.request("POST", "/x", body={}, fence=fence)
     assert time.monotonic() - began < 30  # what it would take without a fence
 
 
 async def test_every_write_that_matters_is_behind_the_fence(server: Server, api: Api, clock: ManualClock) -> None:
-    api.fence = Fence(0)
+    fence = Fence(0)
     with pytest.raises(NotLeading):
-        await Binder(api, clock).bind(pod(), "n")
+        await Binder(api, clock, fence).bind(pod(), "n")
     with pytest.raises(NotEvicted):
-        await Evictions(api, clock).evict(pod(), pod(), lambda: True)
+        await Evictions(api, clock, fence).evict(pod(), pod(), lambda: True)
     with pytest.raises(NotWritten):
-        await VolumeWriter(api, clock).select(parse_claim(make_claim("c")), "n")
-    cluster = KubernetesCluster(api, clock, "us", ErrorLog())
+        await VolumeWriter(api, clock, fence).select(parse_claim(make_claim("c")), "n")
+    cluster = KubernetesCluster(api, clock, "us", ErrorLog(), fence)
     with pytest.raises(NotLeading):
         await cluster.settle(pod())  # somebody else is about to bind it for us
     cluster.report_condition(pod(), "Unschedulable", "no")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from berth.cluster.api import Api
 from berth.cluster.clock import RealClock
+from berth.cluster.fence import OpenFence
 from berth.cluster.gate import BIND, CONDITION, EVENT, RANKS, STEP_SECONDS, URGENT, Rank, WriteGate
 from berth.cluster.port import KubernetesCluster
 from berth.model import Pod, parse_pod
@@ -284,7 +285,7 @@ def path(name: str, subresource: str) -> str:
 
 @pytest.fixture
 def cluster(api: Api, clock: ManualClock) -> KubernetesCluster:
-    return KubernetesCluster(api, clock, "us", ErrorLog())
+    return KubernetesCluster(api, clock, "us", ErrorLog(), OpenFence())
 
 
 async def test_the_conditions_and_events_of_a_burst_are_written_after_its_binds(
@@ -343,7 +344,7 @@ async def test_a_bind_does_not_wait_for_a_condition_that_waits_for_binds(
 
 async def test_events_that_wait_for_binds_are_written_at_the_exit(server: Server, api: Api, tmp_path: Path) -> None:
     server.answer("POST", EVENTS, Answer(201))
-    cluster = KubernetesCluster(api, RealClock(), "us", ErrorLog())
+    cluster = KubernetesCluster(api, RealClock(), "us", ErrorLog(), OpenFence())
     cluster.start()
     cluster.gate.begin(BIND)
     cluster.record_event(pod("web"), PodEvent("Normal", "Scheduled", "Binding", "yes"))

@@ -14,7 +14,7 @@ import pytest
 from berth.cluster.clock import RealClock
 from berth.cluster.leadership import OUTSIDE, write_record
 from berth.cluster.peering import LEADER, PATH
-from berth.runtime import Options, Runtime
+from berth.runtime import Options, Runtime, make_runtime
 from cluster.server import Answer, Seen, Server, listed, refusal, until, write_kubeconfig
 from policy.builders import make_policy
 from support.builders import make_node, make_object, make_pod
@@ -49,8 +49,8 @@ class Harness:
         self.status: dict[str, Any] = {}
         self.annotations: dict[str, Any] = {}
         self.version = 1
-        assert runtime.lead is not None
-        self.lead = runtime.lead
+        assert runtime.leader is not None
+        self.lead = runtime.leader
         self.us = self.lead.leadership.identity
         server.answer("GET", BERTH, lambda _: Answer(200, self.body()))
         server.answer("PATCH", BERTH, self.patch)
@@ -119,7 +119,7 @@ async def replica(server: Server, tmp_path: Path) -> AsyncIterator[Harness]:
         server.answer("POST", f"/api/v1/namespaces/default/pods/{name}/binding", Answer(201))
         server.answer("PATCH", f"/api/v1/namespaces/default/pods/{name}/status", Answer(200))
     clock = Clock()
-    runtime = Runtime(Options(kubeconfig=str(path), https_address=""), clock=clock)
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address=""), clock=clock)
     harness = Harness(server, runtime, clock)
     await runtime.start()
     runtime.on_event("Node", None, items[0])
@@ -148,7 +148,7 @@ async def test_a_standby_is_ready_and_writes_nothing(harness: Harness) -> None:
     harness.add(make_pod("big", cpu=99))
     harness.server.answer("GET", POLICIES, listed("SchedulingPolicy", make_policy()))
     harness.runtime.on_event("SchedulingPolicy", "ADDED", make_policy())
-    await harness.runtime._report()
+    await harness.runtime.components.policy_reports.report()
     await looks(harness)
     assert harness.writes() == []
     assert harness.runtime.readiness().is_ready
@@ -273,21 +273,19 @@ async def test_that_nobody_can_lead_without_the_object_is_said_once(
 
 
 async def test_a_restored_store_has_whatever_watches_the_records_begin_anew(harness: Harness) -> None:
-    begun: list[str] = []
-    harness.lead.on_start_over = lambda: begun.append("elector")
     harness.version = 100
     harness.show()
-    harness.runtime._note_rewound("in a test")
-    await until(lambda: bool(begun))
+    harness.runtime.components.incidents.on_rewound("in a test")
+    await until(lambda: harness.lead.leadership.beginnings == 1)
     assert harness.lead.leadership.version == -1
 
 
 async def test_where_another_cluster_answers_no_record_is_to_be_written(harness: Harness) -> None:
     await take_lead(harness)
     harness.runtime.on_event("Namespace", None, make_object("Namespace", "kube-system", uid="first"))
-    assert not harness.lead.is_silent
+    assert not harness.lead.leadership.is_silent
     harness.runtime.on_event("Namespace", "MODIFIED", make_object("Namespace", "kube-system", uid="other"))
-    assert harness.lead.is_silent
+    assert harness.lead.leadership.is_silent
 
 
 async def test_a_leader_removes_a_record_that_nobody_renews_and_no_other(harness: Harness) -> None:
@@ -349,7 +347,7 @@ async def test_a_comparison_from_before_a_lapse_opens_nothing(
         await asked[-1].wait()
         return True
 
-    monkeypatch.setattr(harness.runtime._cache_sync, "confirm", confirm)
+    monkeypatch.setattr(harness.runtime.components.cache_sync, "confirm", confirm)
     harness.renew()
     await until(lambda: len(asked) == 1)
     harness.clock.added += 20  # frozen, and another may have led

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from berth.runtime import RESOURCES
+from berth.cluster.resources import RESOURCES
+from berth.scheduler.object_events import observed, removed
 from berth.sim.resources import CRDS, NAMESPACES, PODS
 from berth.sim.server import SimServer
 from berth.sim.server.encoding import metadata_list
@@ -147,11 +148,11 @@ class Liar(Harness):
         super().__init__(folder, LyingServer)
 
     def known(self, kind: str) -> set[str]:
-        return set(self.runtime._fanout.known(kind))
+        return set(self.runtime.components.fanout.known(kind))
 
     async def compare(self, kind: str, seconds: float = 3) -> None:
         """A comparison is wanted, and as much time passes as it takes."""
-        self.runtime._cache_sync.want(kind)
+        self.runtime.components.cache_sync.want(kind)
         await self.pass_time(seconds)
 
     async def delete_silently(self, kind: str, name: str) -> None:
@@ -201,8 +202,8 @@ async def test_whatever_is_answered_instead_of_a_list_removes_nothing_of_any_kin
 async def test_what_is_really_gone_is_removed_of_every_kind(harness: Liar, kind: str) -> None:
     await harness.delete_silently(kind, "two")
     await harness.compare(kind)
-    assert "two" not in {key.rpartition("/")[2] for key in harness.runtime._fanout.known(kind).values()}
-    assert "one" in {key.rpartition("/")[2] for key in harness.runtime._fanout.known(kind).values()}
+    assert "two" not in {key.rpartition("/")[2] for key in harness.runtime.components.fanout.known(kind).values()}
+    assert "one" in {key.rpartition("/")[2] for key in harness.runtime.components.fanout.known(kind).values()}
 
 
 @pytest.mark.parametrize("kind", PLURALS)
@@ -250,14 +251,15 @@ async def test_a_list_that_is_wrong_at_the_start_does_not_let_decisions_begin(tm
 
 async def test_what_was_removed_by_mistake_is_believed_when_the_watch_shows_it_again(harness: Liar) -> None:
     body = harness.store.get(PODS, "default", "one")
-    harness.runtime._fanout.remove("Pod", body, told=False)
+    harness.runtime.components.fanout.on_event(removed("Pod", body, reported_by_watch=False))
     assert harness.on("one") == []
     harness.tell(body)
     assert harness.on("one") == ["one"]
 
 
 async def test_what_was_removed_by_mistake_is_found_and_read_by_the_next_comparison(harness: Liar) -> None:
-    harness.runtime._fanout.remove("Pod", harness.store.get(PODS, "default", "one"), told=False)
+    one = harness.store.get(PODS, "default", "one")
+    harness.runtime.components.fanout.on_event(removed("Pod", one, reported_by_watch=False))
     await harness.pass_time(REGULAR + 2 * GRACE)
     assert harness.on("one") == ["one"]
     assert harness.drift()["Pod"] == {"missing": 1}
@@ -280,7 +282,7 @@ async def test_a_cluster_with_another_kube_system_is_refused_and_nothing_is_remo
     before = {kind: harness.known(kind) for kind in PLURALS}
     harness.server.store = Store(harness.clock.wall, seed=99)
     harness.tell(harness.make(make_pod("waits", scheduler="other")), "ADDED")
-    harness.runtime._cache_sync.want()
+    harness.runtime.components.cache_sync.want()
     await harness.pass_time(30)
     before["Pod"] = harness.known("Pod")
     assert len(before["Pod"]) == 3
@@ -296,16 +298,16 @@ async def test_a_cluster_with_another_kube_system_is_refused_and_nothing_is_remo
 async def test_nothing_is_written_to_another_cluster(harness: Liar) -> None:
     other = Store(harness.clock.wall, seed=99)
     harness.tell({**other.get(NAMESPACES, "", "kube-system"), "kind": "Namespace"}, "MODIFIED")
-    assert harness.runtime.refusal
+    assert harness.runtime.components.incidents.other_cluster.is_set()
     await harness.pass_time(1)  # what was on its way
     writes = harness.server.statistics()
     pod = harness.make(make_pod("mine"))
     harness.tell(pod, "ADDED")
-    harness.runtime._scheduler.observe("Pod", pod)
+    harness.runtime.components.scheduler.on_event(observed("Pod", pod))
     await harness.pass_time(5)
     after = harness.server.statistics()
     assert not harness.store.get(PODS, "default", "mine")["spec"].get("nodeName")
     assert {verb: after.get(verb) for verb in ("create", "patch", "delete")} == {
         verb: writes.get(verb) for verb in ("create", "patch", "delete")
     }
-    await until(lambda: not harness.runtime._cache_sync._tasks)
+    await until(lambda: not harness.runtime.components.cache_sync.is_running)

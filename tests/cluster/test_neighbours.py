@@ -9,7 +9,7 @@ import pytest
 
 from berth.cluster.leadership import Terms, write_record
 from berth.cluster.neighbours import Neighbours, installation_of, make_identity
-from berth.runtime import Options, Runtime
+from berth.runtime import Options, make_runtime
 from cluster.manual_clock import ManualClock
 from cluster.server import write_kubeconfig
 
@@ -59,9 +59,9 @@ async def test_a_replica_that_sees_a_record_of_another_release_says_so_and_count
 ) -> None:
     clock = ManualClock()
     path = write_kubeconfig(tmp_path, "http://127.0.0.1:1")
-    runtime = Runtime(Options(kubeconfig=str(path), https_address="", installation=OURS), clock=clock)
-    assert runtime.lead is not None
-    assert installation_of(runtime.lead.leadership.identity) == OURS
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address="", installation=OURS), clock=clock)
+    assert runtime.leader is not None
+    assert installation_of(runtime.leader.leadership.identity) == OURS
     runtime.on_peering("MODIFIED", peering(clock, 1, f"{OURS}/a_1"))
     assert (runtime.statistics()["foreign_replicas"], errors(caplog)) == (0, [])
     runtime.on_peering("MODIFIED", peering(clock, 2, f"{OURS}/a_1", f"{THEIRS}/b_1"))

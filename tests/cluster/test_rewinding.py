@@ -28,14 +28,21 @@ class Rewinding(Harness):
 
     async def start(self) -> None:
         await super().start()
-        self.runtime.rewatch = lambda: self._tasks.append(asyncio.create_task(self._watch_anew()))
-        self._tasks: list[asyncio.Task[None]] = []
+        self._watching = asyncio.create_task(self._watch_anew())
+
+    async def stop(self) -> None:
+        self._watching.cancel()
+        await super().stop()
 
     async def _watch_anew(self) -> None:
-        await self.runtime.watch_ended()
-        self.beginnings += 1
-        if not self.is_patient:
-            self.relist()
+        control = self.runtime.watch_control
+        with control.watched():
+            while True:
+                await control.restart_wanted.wait()
+                await control.watch_ended()
+                self.beginnings += 1
+                if not self.is_patient:
+                    self.relist()
 
     async def restore(self, backup: Backup) -> None:
         await self.server.restore(backup)
@@ -139,7 +146,7 @@ async def test_a_restore_is_noticed_by_the_objects_when_versions_have_passed_tho
     await harness.server.restore(backup)
     for number in range(20):
         harness.change(NODES, "a", {"metadata": {"labels": {"round": str(number)}}})
-    harness.runtime._cache_sync.want()
+    harness.runtime.components.cache_sync.want()
     await harness.pass_time(5)
     assert harness.beginnings == 1
     assert harness.on("a") == ["gone"]
@@ -150,11 +157,11 @@ async def test_a_policy_is_what_it_was_when_the_backup_was_made(harness: Rewindi
     backup = harness.store.back_up()
     policies = harness._resource(make_policy())
     harness.tell(harness.change(policies, "batch", {"spec": {"schedulerName": "other"}}))
-    assert harness.runtime._book.serves("other")
+    assert harness.runtime.components.policies.serves("other")
     await harness.pass_time(12)
     await harness.restore(backup)
-    assert harness.runtime._book.serves("batch")
-    assert not harness.runtime._book.serves("other")
+    assert harness.runtime.components.policies.serves("batch")
+    assert not harness.runtime.components.policies.serves("other")
 
 
 async def test_one_list_that_is_older_than_what_was_seen_is_no_restore(
@@ -171,7 +178,7 @@ async def test_one_list_that_is_older_than_what_was_seen_is_no_restore(
         return old[0]
 
     monkeypatch.setattr(harness.server, "_encode_outcome", once_old)
-    harness.runtime._cache_sync.want("Node")
+    harness.runtime.components.cache_sync.want("Node")
     await harness.pass_time(20)
     assert len(old) == 1
     assert harness.beginnings == 0
@@ -196,13 +203,13 @@ async def test_every_kind_is_known_as_it_was_when_the_backup_was_made(tmp_path: 
     harness.make_and_tell(third)
     await harness.pass_time(12)
     await harness.restore(backup)
-    known = harness.runtime._fanout.known(kind)
+    known = harness.runtime.components.fanout.known(kind)
     assert set(known) == {body["metadata"]["uid"] for body in before}
     versions = {body["metadata"]["uid"]: int(body["metadata"]["resourceVersion"]) for body in before}
     if kind != "SchedulingPolicy":  # whose statuses are written again
-        assert harness.runtime._fanout.behind(kind, {uid: version + 1 for uid, version in versions.items()}) == [
-            *versions
-        ]
-    assert harness.runtime._fanout.behind(kind, versions) == []
+        assert harness.runtime.components.fanout.behind(
+            kind, {uid: version + 1 for uid, version in versions.items()}
+        ) == [*versions]
+    assert harness.runtime.components.fanout.behind(kind, versions) == []
     assert harness.runtime.readiness().is_ready
     await harness.stop()

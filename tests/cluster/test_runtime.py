@@ -10,8 +10,8 @@ import pytest
 
 from berth.cluster.api import Api
 from berth.cluster.errors import Unreachable
-from berth.runtime import Options, Runtime
-from berth.serving.health import Finding
+from berth.cluster.leader import Leader
+from berth.runtime import Options, Runtime, make_runtime
 from berth.serving.loop_watchdog import LoopWatchdog
 from cluster.manual_clock import ManualClock
 from cluster.server import Answer, Server, listed, until, write_kubeconfig
@@ -29,7 +29,7 @@ async def test_a_pod_is_bound_once_every_kind_is_synced_and_not_before(server: S
     server.answer("GET", "/api/v1/pods", listed("Pod", make_pod("web")))
     server.answer("POST", BINDING, Answer(201))
     server.answer("POST", "/apis/events.k8s.io/v1/namespaces/default/events", Answer(201))
-    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
     await runtime.start()
     runtime.on_event("Pod", None, make_pod("web"))
     await until(lambda: runtime.readiness().kinds["Pod"] == "ok")
@@ -50,8 +50,8 @@ async def test_of_an_event_that_cannot_be_handed_over_nothing_but_the_name_is_lo
     def fail(*_: object) -> None:
         raise RuntimeError("surprise")
 
-    runtime = Runtime(Options(kubeconfig=str(write_kubeconfig(tmp_path, "http://x:1"))))
-    monkeypatch.setattr(runtime._fanout, "observe", fail)
+    runtime = make_runtime(Options(kubeconfig=str(write_kubeconfig(tmp_path, "http://x:1"))))
+    monkeypatch.setattr(runtime.components.fanout, "on_event", fail)
     body = make_pod("web") | {"status": "sesame"}
     body["metadata"] |= {"annotations": {"copy": "sesame"}}
     runtime.on_event("Pod", "ADDED", body)
@@ -62,22 +62,21 @@ async def test_of_an_event_that_cannot_be_handed_over_nothing_but_the_name_is_lo
 
 
 async def test_an_error_that_nobody_expects_does_not_end_the_housekeeping(
-    tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problems = iter([KeyError("surprise"), Unreachable("away"), None])
 
-    class Startled(Runtime):
-        async def probe(self) -> Unreachable | None:
-            problem = next(problems)
-            if isinstance(problem, KeyError):
-                raise problem
-            return problem
+    async def probe(*_: object) -> Unreachable | None:
+        problem = next(problems)
+        if isinstance(problem, KeyError):
+            raise problem
+        return problem
 
     caplog.set_level("INFO")
     kubeconfig = str(write_kubeconfig(tmp_path, "http://x:1"))
-    runtime = Startled(Options(kubeconfig=kubeconfig, https_address="", standalone=True))
-    runtime._clock = clock
-    keeping = asyncio.create_task(runtime._keep_house())
+    runtime = make_runtime(Options(kubeconfig=kubeconfig, https_address="", standalone=True), clock=clock)
+    monkeypatch.setattr(runtime.components.identity, "probe", probe)
+    keeping = asyncio.create_task(runtime.components.housekeeping.run())
     for _ in range(3):
         await until(lambda: clock.sleeping == 1)
         await clock.advance(10)
@@ -104,8 +103,8 @@ async def scheduling(server: Server, tmp_path: Path, clock: ManualClock) -> Asyn
     server.answer("POST", BINDING, Answer(201))
     server.answer("POST", "/apis/events.k8s.io/v1/namespaces/default/events", Answer(201))
     server.answer("PATCH", STATUS, Answer())
-    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
-    runtime._clock = clock
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    runtime.components.housekeeping._clock = runtime.components.policy_reports._clock = clock
     await runtime.start()
     runtime.on_event("Node", None, make_node("a"))
     await until(lambda: runtime.readiness().is_ready)
@@ -139,12 +138,12 @@ async def test_nothing_is_said_of_a_policy_while_others_may_be_missing(server: S
     server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
     based, base = make_policy(base="common"), make_policy("common", schedulerName="common")
     server.answer("GET", POLICIES, listed("SchedulingPolicy", based, base))
-    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
     await runtime.start()
     runtime.on_event("SchedulingPolicy", None, based)
-    await runtime._report()
+    await runtime.components.policy_reports.report()
     runtime.on_event("SchedulingPolicy", None, base)
-    assert runtime._statuses.statistics() == {"waiting": 0}
+    assert runtime.components.statuses.statistics() == {"waiting": 0}
     runtime.on_event("Node", None, make_node("a"))
     await until(lambda: len(written(server)) == 2)
     await runtime.stop()
@@ -172,7 +171,7 @@ async def test_our_own_status_writes_are_no_work(server: Server, tmp_path: Path,
         after = runtime.statistics()
         assert after["policies"] == before["policies"]
         assert after["scheduler"]["queue"] == before["scheduler"]["queue"]
-        await until(lambda: runtime._statuses.statistics()["waiting"] == 0)
+        await until(lambda: runtime.components.statuses.statistics()["waiting"] == 0)
         assert len(written(server)) == 1
 
 
@@ -188,7 +187,7 @@ async def test_a_report_that_goes_wrong_is_not_the_last_one(
             if made[-1] is not None:
                 raise made[-1]
 
-        monkeypatch.setattr(runtime._book, "report", report)
+        monkeypatch.setattr(runtime.components.policies, "report", report)
         for count in (1, 2):
             await until(lambda: clock.sleeping == 2)
             await clock.advance(10)
@@ -217,10 +216,10 @@ async def test_nothing_is_told_of_policies_before_all_of_them_are_known(server: 
     server.answer("GET", "/apis/berth.dev/v1alpha1/schedulingpolicies", listed("SchedulingPolicy", *policies))
     for policy in policies:
         server.answer("PATCH", STATUS.replace("batch", policy["metadata"]["name"]), Answer())
-    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
     await runtime.start()
     runtime.on_event("SchedulingPolicy", None, policies[0])
-    assert runtime._statuses.statistics()["waiting"] == 0
+    assert runtime.components.statuses.statistics()["waiting"] == 0
     runtime.on_event("SchedulingPolicy", None, policies[1])
     runtime.on_event("Node", None, make_node("a"))
     await until(lambda: len(written(server)) == 2)
@@ -237,14 +236,13 @@ async def test_what_is_served_is_told_apart_by_name(
 ) -> None:
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
     server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
-    runtime = Runtime(Options(kubeconfig=str(path), https_address="127.0.0.1:0", seed=7))
     stuck: list[str] = []
-    runtime.alarms["leadership"] = lambda: stuck[0] if stuck else None
-    runtime.checks["leadership"] = lambda: Finding(note="stands by")
+    monkeypatch.setattr(Leader, "alarm", lambda _: stuck[0] if stuck else None)
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address="127.0.0.1:0", seed=7))
     await runtime.start()
-    await until(lambda: runtime.api.last_answer_seconds is not None)
-    assert runtime._server is not None
-    url = f"https://127.0.0.1:{runtime._server.https_port}"
+    await until(lambda: runtime.components.api.last_answer_seconds is not None)
+    assert runtime.components.serving.server is not None
+    url = f"https://127.0.0.1:{runtime.components.serving.server.https_port}"
     with monkeypatch.context() as patch:  # the words are tested here, and not how busy the machine is
         patch.setattr(LoopWatchdog, "lag_seconds", 0.25)
         patch.setattr(Api, "last_answer_seconds", 0.5)
@@ -264,22 +262,20 @@ async def test_what_is_served_is_told_apart_by_name(
     await runtime.stop()
 
 
-async def test_a_scheduling_loop_that_has_failed_is_not_alive(tmp_path: Path) -> None:
-    runtime = Runtime(Options(kubeconfig=str(write_kubeconfig(tmp_path, "http://x:1")), https_address=""))
-    runtime.failure = asyncio.get_running_loop().create_future()
-    assert runtime.alarms["scheduler"]() is None
-    runtime.failure.set_exception(KeyError("surprise"))
-    assert runtime.alarms["scheduler"]() == "the scheduling loop has ended with an error"
-    assert isinstance(runtime.failure.exception(), KeyError)
+async def test_a_scheduling_loop_that_has_failed_is_not_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail() -> None:
+        raise KeyError("surprise")
+
+    runtime = make_runtime(Options(kubeconfig=str(write_kubeconfig(tmp_path, "http://x:1")), https_address=""))
+    monkeypatch.setattr(runtime.components.scheduler, "run", fail)
+    assert runtime.components.health.alarms["scheduler"]() is None
+    await runtime.components.decisions.run()
+    await runtime.wait_failure()
+    assert runtime.components.health.alarms["scheduler"]() == "the scheduling loop has ended with an error"
 
 
-async def test_a_loop_that_lags_is_not_ready(tmp_path: Path) -> None:
-    runtime = Runtime(Options(kubeconfig=str(write_kubeconfig(tmp_path, "http://x:1")), https_address=""))
-    runtime._pulse = LoopWatchdog(lambda: now[0])
-    now = [0.0]
-    runtime._pulse.start()
-    assert runtime.checks["loop"]().problem is None
-    now[0] = 6.0
-    runtime._pulse.beat()
-    assert runtime.checks["loop"]().problem == "it came round 5.5 s late in the last half minute"
-    runtime._pulse.stop()
+async def test_a_loop_that_lags_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = make_runtime(Options(kubeconfig=str(write_kubeconfig(tmp_path, "http://x:1")), https_address=""))
+    assert runtime.components.health.checks["loop"]().problem is None
+    monkeypatch.setattr(LoopWatchdog, "lag_seconds", 5.5)
+    assert runtime.components.health.checks["loop"]().problem == "it came round 5.5 s late in the last half minute"

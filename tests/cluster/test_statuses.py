@@ -2,6 +2,7 @@
 
 from berth.cluster.api import Api
 from berth.cluster.clock import RealClock
+from berth.cluster.fence import OpenFence
 from berth.cluster.gate import WriteGate
 from berth.cluster.statuses import PolicyStatuses
 from berth.scheduler.error_log import ErrorLog
@@ -15,7 +16,7 @@ async def test_a_status_is_patched_and_repeated_until_it_arrives(
     server: Server, api: Api, clock: ManualClock, gate: WriteGate
 ) -> None:
     server.answer("PATCH", PATH, Cut(), Answer())
-    statuses = PolicyStatuses(api, clock, ErrorLog(), gate)
+    statuses = PolicyStatuses(api, clock, ErrorLog(), gate, OpenFence())
     statuses.start()
     statuses.put({"default": {"observedGeneration": 3}})
     await until(lambda: clock.sleeping == 1)
@@ -30,7 +31,7 @@ async def test_what_waits_at_the_end_is_written_unless_that_takes_too_long(
     server: Server, api: Api, gate: WriteGate
 ) -> None:
     server.answer("PATCH", PATH, Answer(), Silence())
-    statuses = PolicyStatuses(api, RealClock(), ErrorLog(), gate)
+    statuses = PolicyStatuses(api, RealClock(), ErrorLog(), gate, OpenFence())
     statuses.start()
     statuses.put({"default": {"placed": 1}})
     await statuses.stop(5.0)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from berth.cluster.api import MERGE_PATCH, Api
+from berth.cluster.fence import OpenFence
 from berth.cluster.volumes import VolumeWriter
 from berth.model import parse_claim, parse_volume
 from berth.scheduler.ports import NotWritten
@@ -23,7 +24,7 @@ async def test_a_volume_is_kept_for_a_claim_in_the_version_that_was_decided_on(
     server: Server, api: Api, clock: ManualClock
 ) -> None:
     server.answer("PATCH", VOLUME_PATH, DONE)
-    await VolumeWriter(api, clock).keep(VOLUME, CLAIM)
+    await VolumeWriter(api, clock, OpenFence()).keep(VOLUME, CLAIM)
     [request] = server.requests
     assert request.headers["Content-Type"] == MERGE_PATCH
     assert request.body["metadata"] == {
@@ -42,13 +43,13 @@ async def test_a_volume_is_kept_for_a_claim_in_the_version_that_was_decided_on(
 
 async def test_a_volume_that_somebody_kept_by_hand_stays_theirs(server: Server, api: Api, clock: ManualClock) -> None:
     server.answer("PATCH", VOLUME_PATH, DONE)
-    await VolumeWriter(api, clock).keep(parse_volume(make_volume("disk", claim="data")), CLAIM)
+    await VolumeWriter(api, clock, OpenFence()).keep(parse_volume(make_volume("disk", claim="data")), CLAIM)
     assert "annotations" not in server.requests[0].body["metadata"]
 
 
 async def test_a_claim_gets_the_node_as_an_annotation(server: Server, api: Api, clock: ManualClock) -> None:
     server.answer("PATCH", CLAIM_PATH, DONE)
-    await VolumeWriter(api, clock).select(CLAIM, "node-a")
+    await VolumeWriter(api, clock, OpenFence()).select(CLAIM, "node-a")
     assert server.requests[0].body["metadata"]["annotations"] == {"volume.kubernetes.io/selected-node": "node-a"}
 
 
@@ -66,13 +67,13 @@ async def test_anything_but_a_yes_means_that_it_may_not_be_written(
 ) -> None:
     server.answer("PATCH", CLAIM_PATH, reaction)
     with pytest.raises(NotWritten, match=words):
-        await VolumeWriter(api, clock).select(CLAIM, "node-a")
+        await VolumeWriter(api, clock, OpenFence()).select(CLAIM, "node-a")
     assert len(server.requests) == 1
 
 
 async def test_a_busy_server_is_asked_again(server: Server, api: Api, clock: ManualClock) -> None:
     server.answer("PATCH", CLAIM_PATH, busy("2"), DONE)
-    writing = asyncio.create_task(VolumeWriter(api, clock).select(CLAIM, "node-a"))
+    writing = asyncio.create_task(VolumeWriter(api, clock, OpenFence()).select(CLAIM, "node-a"))
     await until(lambda: clock.sleeping == 1)
     await clock.advance(2)
     await writing

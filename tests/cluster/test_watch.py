@@ -9,7 +9,7 @@ import pytest
 
 from berth import handlers
 from berth.handlers import watch
-from berth.runtime import Options, Runtime
+from berth.runtime import Options, Runtime, make_runtime
 from cluster.server import Answer, Server, until, write_kubeconfig
 from support.patience import LIMIT_SECONDS
 
@@ -18,7 +18,7 @@ from support.patience import LIMIT_SECONDS
 async def runtime(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runtime:
     monkeypatch.setattr(handlers, "RESTART_SECONDS", (0.0,))
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
-    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
     await runtime.credentials.load()
     return runtime
 
@@ -30,7 +30,7 @@ async def test_kopf_is_started_again_when_it_ends_and_leaves_our_tasks_alone(ser
     stop = asyncio.Event()
     spawned: list[str] = []
     watching = asyncio.create_task(watch(runtime, stop, lambda: spawned.append("spawned")))
-    await until(lambda: runtime.watch_restarts >= 2)
+    await until(lambda: runtime.watch_intake.restarts >= 2)
     assert len(spawned) >= 2
     assert not bind.done()
     stop.set()

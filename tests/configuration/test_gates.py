@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from berth import runtime as berth_runtime
 from berth.configuration.gates import DEFAULTS, GATES
 from berth.runtime import Options, Runtime
 from berth.scheduler.queue.queue import Part
@@ -32,13 +33,15 @@ EXPRESSION = {"name": "mine", "expression": "true", "message": "no"}
 def make_runtime(tmp_path: Path, port: int = 1, **gates: bool) -> Runtime:
     path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{port}")
     switched = {**DEFAULTS, **gates}
-    return Runtime(Options(kubeconfig=str(path), https_address="", standalone=True, feature_gates=switched))
+    return berth_runtime.make_runtime(
+        Options(kubeconfig=str(path), https_address="", standalone=True, feature_gates=switched)
+    )
 
 
 def problems(runtime: Runtime, manifest: dict[str, Any]) -> str:
     """What the status of the policy says against it; "" when it is taken."""
     runtime.on_event("SchedulingPolicy", "ADDED", manifest)
-    status = runtime._book.statuses()[manifest["metadata"]["name"]]
+    status = runtime.components.policies.statuses()[manifest["metadata"]["name"]]
     (accepted,) = (one for one in status["conditions"] if one["type"] == "Accepted")  # type: ignore[attr-defined]
     return "" if accepted["status"] == "True" else str(accepted["message"])
 
@@ -92,14 +95,14 @@ async def test_preemption(tmp_path: Path) -> None:
     asks, silent = make_policy(preemption={"enabled": True}), make_policy("other", schedulerName="other")
     on = make_runtime(tmp_path)
     assert problems(on, asks) == problems(on, silent) == ""
-    assert all(active.preemption is not None for active in on._book.in_force())
+    assert all(active.preemption is not None for active in on.components.policies.in_force())
     assert "PodDisruptionBudget" in {resource.kind for resource in on.resources}
 
     off = make_runtime(tmp_path, Preemption=False)
     assert "spec.preemption.enabled: preemption is switched off by the feature gate Preemption" in problems(off, asks)
     assert problems(off, silent) == ""
-    assert {active.policy.name for active in off._book.in_force()} == {"(built-in)", "other"}
-    assert all(active.preemption is None for active in off._book.in_force())
+    assert {active.policy.name for active in off.components.policies.in_force()} == {"(built-in)", "other"}
+    assert all(active.preemption is None for active in off.components.policies.in_force())
     assert "PodDisruptionBudget" not in {resource.kind for resource in off.resources}
 
 
@@ -136,9 +139,9 @@ async def test_queueing_hints(tmp_path: Path, hints: bool) -> None:
         await until(lambda: runtime.readiness().is_ready)
         runtime.on_event("Pod", "ADDED", make_pod("big", cpu=99))
         uid = make_pod("big")["metadata"]["uid"]
-        await until(lambda: runtime._queue.part_of(uid) is Part.UNSCHEDULABLE)
+        await until(lambda: runtime.components.queue.part_of(uid) is Part.UNSCHEDULABLE)
         runtime.on_event("Node", "ADDED", make_node("b"))
-        assert (runtime._queue.part_of(uid) is Part.UNSCHEDULABLE) is hints
+        assert (runtime.components.queue.part_of(uid) is Part.UNSCHEDULABLE) is hints
         await runtime.stop()
 
 

@@ -27,10 +27,10 @@ async def decide(harness: Harness, case: Mapping[str, Any]) -> str:
     manifest: Any = import_configuration(case["config"]).manifests[0]
     manifest["metadata"] |= {"uid": "policy", "generation": 1}
     manifest["spec"]["schedulerName"] = OURS
-    harness.scheduler.observe("SchedulingPolicy", manifest)
+    harness.observe("SchedulingPolicy", manifest)
     for kind, gone, body in history(case["objects"], Random(case["id"])):
         harness.cluster.objects[kind][object_key(body)] = body
-        (harness.scheduler.remove if gone else harness.scheduler.observe)(kind, body)
+        (harness.remove if gone else harness.observe)(kind, body)
     harness.write(case["pod"])
     await harness.go()
     table, uid = harness.cache.state.table, case["pod"]["metadata"]["uid"]

@@ -18,7 +18,7 @@ from typing import Any
 from berth.configuration.gates import BULK_INTAKE, DEFAULTS
 from berth.handlers import watch
 from berth.model import KINDS, parse_node, parse_pod
-from berth.runtime import Options, Runtime
+from berth.runtime import Options, Runtime, make_runtime
 from berth.scheduler.cache.cache import Cache
 from berth.sim.faults import Faults
 from berth.sim.resources import BUILT_IN, CRDS, NODES, PODS, Resource
@@ -84,7 +84,7 @@ class World:
         self.store = store
         self.server = server
         self.runtime = runtime
-        self.cache: Cache = runtime._cache
+        self.cache: Cache = runtime.components.cache
 
     async def until(self, condition: Callable[[], bool], seconds: float, what: Callable[[], str]) -> None:
         """Wait for it while everything goes on; at the end of its time fail with what is."""
@@ -169,7 +169,7 @@ async def operating(folder: Path, faults: Faults, *, bulk: bool = True) -> Async
     kubeconfig = folder / "kubeconfig"
     server.write_kubeconfig(kubeconfig)
     gates = {**DEFAULTS, BULK_INTAKE: bulk}
-    runtime = Runtime(
+    runtime = make_runtime(
         Options(kubeconfig=str(kubeconfig), https_address="", seed=1, standalone=True, feature_gates=gates)
     )
     stop = asyncio.Event()

@@ -15,7 +15,7 @@ import kopf
 import pytest
 
 from berth.handlers import register
-from berth.runtime import Options, Runtime
+from berth.runtime import Options, Runtime, make_runtime
 from berth.sim.resources import NODES, PODS
 from berth.sim.server import SimServer
 from berth.sim.store import Store
@@ -70,7 +70,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     kubeconfig = tmp_path / "kubeconfig"
     server.write_kubeconfig(kubeconfig)
     options = Options(https_address="", seed=1, standalone=True, extender_networks=("127.0.0.0/8",))
-    runtime = Runtime(dataclasses.replace(options, kubeconfig=str(kubeconfig)))
+    runtime = make_runtime(dataclasses.replace(options, kubeconfig=str(kubeconfig)))
     told = Cluster(store, runtime)
     for number in range(GOOD_NODES):
         store.create(NODES, good_node(number))
@@ -109,7 +109,7 @@ async def test_ten_thousand_mutated_objects_raise_nothing_and_hold_up_nobody(
                 # No store shows an object in a version that it has not come to.
                 label, body = fate.choice(list(samples(sent % 3000, told.store.revision).items()))
                 await told.tell(kind_of(label), fate.choice(TYPES), mutate(body, fate))
-                left_out |= told.runtime._cache.invalid.keys()
+                left_out |= told.runtime.components.cache.invalid.keys()
                 sent += 1
                 if sent % 20 == 0:
                     await asyncio.sleep(0)
@@ -118,13 +118,13 @@ async def test_ten_thousand_mutated_objects_raise_nothing_and_hold_up_nobody(
             for number in range(GOOD_PODS):
                 placed += (await told.wait_bound(f"good-{round_}-{number}")).startswith("good-")
         statistics = told.runtime.statistics()
-        failed = told.runtime.failure is None or told.runtime.failure.done()
+        failed = told.runtime.components.decisions.failed.is_set()
     with capsys.disabled():
         print(f"\n{sent} mutated objects: left out {dict(Counter(kind for kind, _ in left_out))}")
-        print(f"faults {statistics['faults']} {statistics['scheduler']['faults']}")
+        print(f"faults {statistics['faults']}")
     assert not failed
     assert placed == ROUNDS * GOOD_PODS
-    assert (statistics["faults"], statistics["scheduler"]["faults"]) == ({}, {})
+    assert statistics["faults"] == {}
     assert set(statistics["nameless"]) == {label.partition(" ")[0] for label in samples(0, 0)}
     assert {kind for kind, _ in left_out} >= {"Pod", "Node", "PersistentVolume", "ReplicaSet"}
     # What was refused because it cannot be sent is said; nothing of ours has a traceback.

@@ -164,9 +164,9 @@ CLUSTER: Final = (
     ),
     Mutation(
         "the fence stays open although a bind was never shown",
-        "cluster/leader.py",
-        "return self._is_leading and self.leadership.may_lead() and not self._is_blind()",
-        "return self._is_leading and self.leadership.may_lead()",
+        "cluster/fence.py",
+        "return self._is_leading and self._leadership.may_lead() and not self.is_blind()",
+        "return self._is_leading and self._leadership.may_lead()",
         ("tests/cluster/test_leader.py",),
     ),
     Mutation(
@@ -384,8 +384,8 @@ CLUSTER: Final = (
     Mutation(
         "a namesake that was read is handed over",
         "cluster/drift.py",
-        'if not is_wanted(uid) or not isinstance(metadata, dict) or metadata.get("uid") != uid:',
-        "if not is_wanted(uid):",
+        "if not is_wanted(uid) or identity is None or identity.uid != uid:",
+        "if not is_wanted(uid) or identity is None:",
         ("tests/cluster/test_comparer.py", "tests/cluster/test_cache_sync.py"),
     ),
     Mutation(
@@ -426,7 +426,7 @@ CLUSTER: Final = (
     Mutation(
         "another cluster is taken for the one that was known",
         "cluster/identity.py",
-        "if uid != self.uid and not self.problem:",
+        "if uid != seen.uid and not self.problem:",
         "if uid == self.problem:",
         ("tests/cluster/test_cache_sync.py",),
     ),
@@ -481,7 +481,7 @@ CLUSTER: Final = (
     ),
     Mutation(
         "a version that no store can reach counts as seen",
-        "scheduler/cache/versions.py",
+        "scheduler/object_events.py",
         "return number if number <= LARGEST_VERSION else None",
         "return number",
         ("tests/scheduler/test_versions.py",),
@@ -496,8 +496,8 @@ CLUSTER: Final = (
     Mutation(
         "the elector goes on watching after a restore",
         "elector.py",
-        "        self._anew.set()\n",
-        "        self._anew.clear()\n",
+        "if self._leadership.beginnings != beginnings or",
+        "if",
         ("tests/process/test_elector.py",),
     ),
     Mutation(
@@ -532,8 +532,8 @@ CLUSTER: Final = (
 
 SCHEDULER: Final = (
     Mutation(
-        "a bind that is expected again keeps its old place among the echoes",
-        "scheduler/binding/bind_confirmations.py",
+        "a bind that is expected again keeps its old place among the unconfirmed",
+        "scheduler/binding/unconfirmed_binds.py",
         "        self._since.pop(uid, None)  # the oldest are the first\n",
         "",
         ("tests/scheduler/test_echoes.py", "tests/scheduler/test_standing_by.py"),
@@ -604,7 +604,7 @@ SCHEDULER: Final = (
     Mutation(
         "an acknowledged bind is not expected anew",
         "scheduler/binding/binding.py",
-        "        self._cache.confirm(pod.uid)\n        self._echoes.expect(pod.uid)",
+        "        self._cache.confirm(pod.uid)\n        self._unconfirmed.expect(pod.uid)",
         "        self._cache.confirm(pod.uid)",
         ("tests/scheduler/test_echoes.py", "tests/scheduler/test_standing_by.py", "tests/scheduler/test_binding.py"),
     ),
@@ -939,7 +939,7 @@ REPLICAS: Final = (
     Mutation(
         "a void nomination is left in the API by the next leader",
         "scheduler/preemption/nominating.py",
-        "        for name in list(self._state.nominated):\n            self.look_at_node(name)",
+        "        for name in list(self._state.nominated):\n            self._withdraw_from(name)",
         "        return",
         ("tests/scheduler/test_standing_by.py",),
     ),
@@ -960,7 +960,7 @@ REPLICAS: Final = (
     Mutation(
         "an expected node stays written when the bind fails",
         "scheduler/binding/binding.py",
-        "            self.drop(again)",
+        "            self._nominator.drop(again)",
         "            pass",
         ("tests/scheduler/test_expectation.py",),
     ),
@@ -1016,14 +1016,14 @@ REPLICAS: Final = (
     Mutation(
         "the record is removed while the elector begins anew",
         "elector.py",
-        'if self.is_abandoned and given.method == "PATCH":',
+        'if self._is_abandoned and given.method == "PATCH":',
         "if False:",
         ("tests/process/test_elector.py",),
     ),
     Mutation(
         "another cluster is told of our record",
-        "runtime.py",
-        "            self.lead.is_silent = True\n",
+        "runtime/incidents.py",
+        "            self._leadership.fall_silent()\n",
         "            pass\n",
         ("tests/cluster/test_leader.py",),
     ),

@@ -184,7 +184,7 @@ async def test_after_a_restore_kopf_watches_from_a_fresh_list_and_the_record_is_
     await world.wait(lambda: int(world.server.watched[-1]) >= ahead)
     await world.server.restore(backup)
     renewals = len(world.server.written)
-    world.lead.on_start_over()
+    world.leadership.start_over()
     await world.wait(lambda: int(world.server.watched[-1]) < ahead and len(world.server.written) > renewals)
     assert int(world.server.watched[-1]) <= world.server.store.revision
     assert None not in world.server.written
@@ -195,7 +195,7 @@ async def test_where_another_cluster_answers_the_record_is_neither_renewed_nor_r
 ) -> None:
     world.elector.start()
     await world.until(there=True)
-    world.lead.is_silent = True
+    world.leadership.fall_silent()
     await world.wait(lambda: "not renewed any more" in caplog.text)
     written = list(world.server.written)
     world.now += 60  # nothing moves in such a process

@@ -8,9 +8,11 @@ from typing import Any
 import kopf
 import pytest
 
+from berth.cluster.resources import RESOURCES
 from berth.handlers import Backoffs, _NotKopfs, configure, connection, register
 from berth.model import KINDS
-from berth.runtime import RESOURCES, Options, Runtime
+from berth.runtime import Options, Runtime, make_runtime
+from berth.runtime.wiring import Components
 from cluster.server import write_kubeconfig
 
 
@@ -18,7 +20,7 @@ class Recorder(Runtime):
     """A runtime that remembers what it was told."""
 
     def __init__(self, options: Options) -> None:
-        super().__init__(options)
+        super().__init__(Components(options))
         self.told: list[tuple[str, str | None, str]] = []
 
     def on_event(self, kind: str, type_: str | None, body: Any) -> None:
@@ -122,7 +124,7 @@ async def test_kopf_leaves_tasks_alone_that_it_did_not_make() -> None:
 )
 def test_an_event_that_makes_no_sense_raises_nothing(tmp_path: Path, body: Any) -> None:
     path = write_kubeconfig(tmp_path, "https://cluster:6443")
-    runtime = Runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
     for kind in ("Pod", "Node", "SchedulingPolicy"):
         runtime.on_event(kind, "ADDED", body)
         runtime.on_event(kind, "DELETED", body)

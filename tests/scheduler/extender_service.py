@@ -17,9 +17,7 @@ from aiohttp import web
 from berth.cluster.extenders import HttpExtenders
 from berth.model import Node, Pod
 from berth.policy.addresses import EVERYWHERE
-from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.extenders.extender_calls import ExtenderCalls
-from berth.scheduler.ports import Attempts
 from scheduler.harness import Harness
 from scheduler.memory_cluster import MemoryCluster
 from scheduler.virtual_clock import settle
@@ -118,20 +116,20 @@ class ExtendedHarness(Harness):
     def __init__(self, *, places: int = 64, **options: Any) -> None:
         self.asker = HttpExtenders(EVERYWHERE)
         self._places = places
-        super().__init__(extenders=self._make, **options)
+        super().__init__(**options)
 
-    def _make(self, attempts: Attempts) -> ExtenderCalls:
+    def make_extenders(self) -> ExtenderCalls:
         self.extending = ExtenderCalls(
-            attempts=attempts,
             cache=self.cache,
             queue=self.queue,
             policies=self.policies,
             asker=self.asker,
             bodies=MemoryBodies(self.cluster),
             clock=self.clock,
-            faults=ErrorLog(),
+            errors=self.errors,
             places=self._places,
         )
+        self.policies.on_change(self.extending.follow_policies)
         return self.extending
 
     async def until(self, condition: Callable[[], object]) -> None:

@@ -23,6 +23,7 @@ from berth.scheduler import (
     Scheduler,
     Unavailable,
 )
+from berth.scheduler.object_events import observed, removed
 
 Body = dict[str, Any]
 
@@ -128,7 +129,7 @@ class MemoryCluster:
 
     def hand_over(self, scheduler: Scheduler, report: Report) -> None:
         """Hand over one report."""
-        (scheduler.remove if report.gone else scheduler.observe)(report.kind, report.body)
+        scheduler.on_event((removed if report.gone else observed)(report.kind, report.body))
 
     # --- the port ------------------------------------------------------------------------------------------------
 

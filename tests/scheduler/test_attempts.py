@@ -1,7 +1,7 @@
 """Attempts that wait for extenders: what may happen between the look at the pod and the decision on it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from berth.engine.extender_result import ExtenderResult
+from berth.engine.preemption.victims import Candidate
 from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.records import Policy
 from berth.scheduler import BindRefused, OutcomeUnknown
+from berth.scheduler.object_events import ObjectEvent
 from berth.scheduler.ports import Attempts, DelegatedBind
 from berth.scheduler.queue.queue import Part, QueuedPod
 from policy.builders import make_policy
@@ -29,13 +31,13 @@ class Call:
     item: QueuedPod
     pod: Pod
     active: ActivePolicy
+    attempts: Attempts
 
 
 class Patient:
     """Extenders that answer when the test does."""
 
-    def __init__(self, attempts: Attempts) -> None:
-        self.attempts = attempts
+    def __init__(self) -> None:
         self.calls: list[Call] = []
         self.bind: Callable[[Pod, str], Awaitable[None]] | None = None
         self.looks: list[str] = []
@@ -44,17 +46,21 @@ class Patient:
     def concerns(self, policy: Policy, pod: Pod) -> bool:
         return bool(policy.extenders)
 
-    def start(self, item: QueuedPod, pod: Pod, active: ActivePolicy) -> None:
-        self.calls.append(Call(item, pod, active))
+    def start(self, item: QueuedPod, pod: Pod, active: ActivePolicy, attempts: Attempts) -> None:
+        self.calls.append(Call(item, pod, active, attempts))
 
-    def look(self, uid: str) -> None:
-        self.looks.append(uid)
+    def on_event(self, event: ObjectEvent) -> None:
+        if event.kind == "Pod":
+            self.looks.append(event.identity.uid)
 
     def binder(self, active: ActivePolicy, pod: Pod) -> DelegatedBind | None:
         return None if self.bind is None else DelegatedBind("http://localhost", self.bind)
 
     def narrows(self, policy: Policy, pod: Pod) -> bool:
         return False
+
+    async def narrow(self, active: ActivePolicy, pod: Pod, candidates: Sequence[Candidate]) -> list[Candidate]:
+        raise AssertionError("nobody is asked about victims")
 
     async def stop(self) -> None:
         self.stopped = True
@@ -64,27 +70,22 @@ class Patient:
 
     def conclude(self, *allowed: str, call: int = -1) -> None:
         said = self.calls[call]
-        self.attempts.conclude(said.item, said.pod, said.active, ExtenderResult(frozenset(allowed)))
+        said.attempts.conclude(said.item, said.pod, said.active, ExtenderResult(frozenset(allowed)))
 
     def fail(self, message: str) -> None:
         said = self.calls[-1]
-        self.attempts.fail(said.item, said.pod, said.active, message)
+        said.attempts.fail(said.item, said.pod, said.active, message)
 
 
 @asynccontextmanager
 async def asking(*nodes: str, **options: Any) -> AsyncIterator[tuple[Harness, Patient]]:
     """A harness whose policy has extenders, and a pod that they are asked about."""
-    made: list[Patient] = []
-
-    def make(attempts: Attempts) -> Patient:
-        made.append(Patient(attempts))
-        return made[0]
-
-    async with running(extenders=make, **options) as harness:
+    extenders = Patient()
+    async with running(extenders=extenders, **options) as harness:
         harness.write(*map(make_node, nodes), make_policy(extenders=EXTENDERS), make_pod("web"))
         await harness.go()
         assert harness.queue.part_of(UID) is Part.IN_FLIGHT
-        yield harness, made[0]
+        yield harness, extenders
 
 
 async def test_a_pod_goes_to_a_node_that_the_extenders_left() -> None:
@@ -222,11 +223,12 @@ async def test_nothing_is_decided_by_answers_that_come_while_closed() -> None:
 
 async def test_an_extender_that_breaks_the_scheduler_s_rules_costs_its_pod_a_backoff_only() -> None:
     async with asking("a") as (harness, extenders):
-        extenders.attempts.conclude(extenders.calls[0].item, extenders.calls[0].pod, extenders.calls[0].active, 7)  # type: ignore[arg-type]
+        call = extenders.calls[0]
+        call.attempts.conclude(call.item, call.pod, call.active, 7)  # type: ignore[arg-type]
         await harness.go()
         assert harness.queue.part_of(UID) is Part.BACKOFF
         assert harness.cluster.conditions[UID][0] == "SchedulerError"
-        assert harness.scheduler.statistics()["faults"] == {"deciding on": 1}
+        assert harness.errors.counts == {"deciding on": 1}
 
 
 async def test_extenders_are_stopped_with_the_scheduler() -> None:
@@ -329,8 +331,8 @@ async def test_a_pod_that_changes_before_the_first_question_is_sent_keeps_no_pla
     async with serving() as service, running_extended(places=1) as harness:
         start = harness.extending.start
 
-        def start_and_change(item: QueuedPod, pod: Pod, active: ActivePolicy) -> None:
-            start(item, pod, active)
+        def start_and_change(item: QueuedPod, pod: Pod, active: ActivePolicy, attempts: Attempts) -> None:
+            start(item, pod, active, attempts)
             if not pod.labels:
                 harness.write(make_pod("web", labels={"app": "web"}))
 

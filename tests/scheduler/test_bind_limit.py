@@ -16,7 +16,7 @@ from berth.engine.binding_points import Permit
 from berth.model import Pod
 from berth.scheduler.binding.binding import OTHERS_LIMIT
 from berth.scheduler.binding.places import Places
-from berth.scheduler.ports import Attempts, Declined
+from berth.scheduler.ports import Declined
 from berth.scheduler.queue.queue import Part
 from engine.storage import make_claim, pod_with
 from policy.builders import make_policy
@@ -41,17 +41,12 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
 @asynccontextmanager
 async def asked_about(count: int = PODS, limit: int = LIMIT) -> AsyncIterator[tuple[Harness, Patient]]:
     """A harness, and as many pods about which extenders are being asked."""
-    made: list[Patient] = []
-
-    def make(attempts: Attempts) -> Patient:
-        made.append(Patient(attempts))
-        return made[0]
-
-    async with running(extenders=make, bind_limit=limit) as harness:
+    extenders = Patient()
+    async with running(extenders=extenders, bind_limit=limit) as harness:
         harness.write(make_node("a", cpu="1000", pods=1000), make_policy(extenders=EXTENDERS))
         harness.write(*(make_pod(f"p{number}", cpu="1") for number in range(count)))
         await harness.go()
-        yield harness, made[0]
+        yield harness, extenders
 
 
 def answer_all(extenders: Patient) -> None:
@@ -242,7 +237,7 @@ async def test_a_pod_that_waits_for_a_place_gives_its_room_up_to_a_preemptor_wit
         assert binds(harness) == (1, 1)
         harness.write(make_policy("plain", schedulerName="plain"))
         harness.write(make_pod("top", scheduler="plain", cpu="1", priority=9))
-        harness.scheduler._cycle.attempt(await harness.queue.pop())  # the loop itself waits for a place
+        harness.components.cycle.attempt(await harness.queue.pop())  # the loop itself waits for a place
         await harness.go()
         assert harness.cluster.evictions == []
         assert harness.queue.part_of("pod-default-p1") is Part.BACKOFF

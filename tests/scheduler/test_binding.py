@@ -51,7 +51,7 @@ async def test_a_pod_that_the_api_server_does_not_have_is_tried_with_growing_pau
         assert outcomes(harness) == {"gone": 5}  # at 0, 1, 3, 7 and 15 s
         assert used_millicores(harness, "a") == 0
         assert harness.notes("web") == []
-        harness.scheduler.remove("Pod", body)
+        harness.remove("Pod", body)
         await harness.pass_time(60)
         assert outcomes(harness) == {"gone": 5}
         assert sum(harness.scheduler.statistics()["queue"].values()) == 0
@@ -114,8 +114,8 @@ async def test_a_pod_that_was_taken_for_gone_is_not_bound_beside_its_first_bind(
         harness.write(make_node("a", cpu="1"), make_node("b", cpu="1"), make_pod("web", cpu="1"))
         await harness.go()
         body = harness.cluster.objects["Pod"]["default/web"]
-        harness.scheduler.remove("Pod", body, told=False)
-        harness.scheduler.observe("Pod", body)
+        harness.remove("Pod", body, reported_by_watch=False)
+        harness.observe("Pod", body)
         await harness.pass_time(3)
         assert len(harness.cluster.attempts) == 1
         hang.released.set()
@@ -168,7 +168,7 @@ async def test_the_room_stays_taken_while_the_outcome_is_unknown_and_the_server_
         harness.cluster.reads_fail = True
         harness.write(make_node("a", cpu="1"), make_pod("web", cpu="1"))
         await harness.clock.advance(120)  # the watch is silent as well
-        harness.scheduler.observe("Pod", make_pod("other", cpu="1"))
+        harness.observe("Pod", make_pod("other", cpu="1"))
         await harness.clock.advance(10)
         assert harness.cluster.attempts == [("web", "a")]
         assert used_millicores(harness, "a") == 1000
@@ -275,7 +275,7 @@ async def test_a_watch_that_is_faster_than_the_answer_does_not_book_twice() -> N
         hang = harness.cluster.faults["web"] = Hang()
         harness.write(make_node("a", cpu="1"), make_pod("web", cpu="1"))
         await harness.go()
-        harness.scheduler.observe("Pod", make_pod("web", cpu="1", node="a") | {})
+        harness.observe("Pod", make_pod("web", cpu="1", node="a") | {})
         assert not harness.cache.assumed()
         hang.released.set()
         await harness.go()

@@ -77,7 +77,9 @@ def test_a_pod_that_we_have_bound_does_not_come_back_unbound_after_a_list_lacked
     cache.observe("Pod", first)
     cache.assume(cache.pending["pod-default-web"], "a")
     cache.confirm("pod-default-web")
-    cache.remove("Pod", {"metadata": {"uid": "pod-default-web", "namespace": "default", "name": "web"}}, told=False)
+    cache.remove(
+        "Pod", {"metadata": {"uid": "pod-default-web", "namespace": "default", "name": "web"}}, reported_by_watch=False
+    )
     cache.observe("Pod", dict(first))
     assert not cache.pending
     cache.observe("Pod", versioned(make_pod("web", cpu="1", node="a"), 8))  # the list was wrong
@@ -298,10 +300,10 @@ def test_a_bound_pod_that_makes_no_sense_and_grows_takes_more_and_does_not_shrin
     assert used_millicores(cache, "a") == 1000
 
 
-def test_a_pod_without_a_uid_costs_nobody_the_room_he_has(cache: Cache) -> None:
+def test_a_pod_without_a_namespace_costs_nobody_the_room_he_has(cache: Cache) -> None:
     cache.observe("Pod", make_pod("web", node="a", cpu="1"))
     body = make_pod("web", node="a", cpu="1x")
-    del body["metadata"]["uid"]
+    del body["metadata"]["namespace"]
     assert cache.observe("Pod", body) == NO_NEWS
     assert used_millicores(cache, "a") == 1000
 

@@ -30,15 +30,15 @@ async def test_a_pod_that_is_to_leave_the_node_that_it_came_to_counts_although_i
     disruptions.begin(web("a"), "a")
     state.table.remove_pod("web")
     state.table.add_pod(web("b"), "b")
-    disruptions.heard_of_pod("web")
+    disruptions.follow("web")
     disruptions.begin(web("b"), "b")
     await clock.advance(MOST_SECONDS)
-    disruptions.look()
+    disruptions.end_included()
     assert state.disrupting == {KEY: {"web"}}
     state.table.remove_pod("web")
-    disruptions.heard_of_pod("web")
+    disruptions.follow("web")
     await clock.advance(MOST_SECONDS)
-    disruptions.look()
+    disruptions.end_included()
     assert state.disrupting == {}
 
 

@@ -28,8 +28,8 @@ async def test_a_node_is_dumped_with_what_it_has_what_is_taken_and_by_whom(harne
     node = make_node(
         "a", unschedulable=True, taints=[("dedicated", "x", "NoSchedule")], extended={"example.com/gpu": 2}
     )
-    harness.scheduler.observe("Node", node)
-    harness.scheduler.observe("Pod", make_pod("web", node="a", cpu="1", memory="1536Mi"))
+    harness.observe("Node", node)
+    harness.observe("Pod", make_pod("web", node="a", cpu="1", memory="1536Mi"))
     assert list(cache_lines(harness.cache)) == [
         "Node a: cpu 1000m of 4000m, memory 1536Mi of 16Gi, pods 1 of 110, example.com/gpu 0 of 2, cordoned, "
         "taint dedicated=x:NoSchedule",
@@ -38,7 +38,7 @@ async def test_a_node_is_dumped_with_what_it_has_what_is_taken_and_by_whom(harne
 
 
 async def test_pods_on_a_node_that_is_not_known_are_dumped_too(harness: Harness) -> None:
-    harness.scheduler.observe("Pod", make_pod("web", node="gone"))
+    harness.observe("Pod", make_pod("web", node="gone"))
     assert list(cache_lines(harness.cache)) == [
         "Node gone: is not known, 1 pods are bound to it",
         "Node gone runs: default/web [pod-default-web]",
@@ -46,8 +46,8 @@ async def test_pods_on_a_node_that_is_not_known_are_dumped_too(harness: Harness)
 
 
 async def test_assumed_and_nominated_pods_are_dumped_with_what_they_wait_for(harness: Harness) -> None:
-    harness.scheduler.observe("Pod", make_pod("one", scheduler="other"))
-    harness.scheduler.observe("Pod", make_pod("two", scheduler="other", nominated="b"))
+    harness.observe("Pod", make_pod("one", scheduler="other"))
+    harness.observe("Pod", make_pod("two", scheduler="other", nominated="b"))
     harness.cache.assume(harness.cache.pending["pod-default-one"], "a")
     assert lines_of(harness)[:4] == [
         "Node a: is not known, 1 pods are bound to it",
@@ -60,18 +60,18 @@ async def test_assumed_and_nominated_pods_are_dumped_with_what_they_wait_for(har
 
 
 async def test_an_object_that_makes_no_sense_is_named(harness: Harness) -> None:
-    harness.scheduler.observe("Node", make_node("a", cpu="lots"))
+    harness.observe("Node", make_node("a", cpu="lots"))
     assert "Invalid, left out of decisions: Node a" in lines_of(harness)
 
 
 async def test_every_pod_of_the_queue_says_why_it_waits(harness: Harness) -> None:
     for name, gates in (("tried", ()), ("parked", ()), ("failed", ()), ("gated", ("wait", "longer")), ("held", ())):
-        harness.scheduler.observe("Pod", make_pod(name, gates=gates))
+        harness.observe("Pod", make_pod(name, gates=gates))
     taken = {item.pod.name: item for item in [await harness.queue.pop() for _ in range(4)]}
     harness.queue.park(taken["parked"], frozenset())
     harness.queue.fail(taken["failed"])
     harness.queue.hold(taken["held"])
-    harness.scheduler.observe("Pod", make_pod("active", priority=7))
+    harness.observe("Pod", make_pod("active", priority=7))
     await harness.clock.advance(0.25)
     said = {line.split(" [")[0]: line.split(": ")[-1] for line in lines_of(harness)[1:]}
     assert said == {
@@ -88,17 +88,17 @@ async def test_every_pod_of_the_queue_says_why_it_waits(harness: Harness) -> Non
 
 
 async def test_a_pod_that_the_queue_has_lost_is_named(harness: Harness) -> None:
-    harness.scheduler.observe("Pod", make_pod("web"))
-    harness.scheduler.observe("Pod", make_pod("foreign", scheduler="other"))
-    harness.scheduler.observe("Pod", make_pod("leaving", deleting=True))
+    harness.observe("Pod", make_pod("web"))
+    harness.observe("Pod", make_pod("foreign", scheduler="other"))
+    harness.observe("Pod", make_pod("leaving", deleting=True))
     harness.queue.remove("pod-default-web")
     assert lines_of(harness)[-1] == "Pending pods that are missing from the queue: default/web [pod-default-web]"
 
 
 async def test_no_line_is_long_and_nothing_is_left_out(harness: Harness) -> None:
-    harness.scheduler.observe("Node", make_node("a", pods=1000))
+    harness.observe("Node", make_node("a", pods=1000))
     for number in range(300):
-        harness.scheduler.observe("Pod", make_pod(f"web-{number}", node="a"))
+        harness.observe("Pod", make_pod(f"web-{number}", node="a"))
     lines = lines_of(harness)
     assert max(map(len, lines)) <= LINE + 10
     assert sum(line.count("default/web-") for line in lines) == 300
@@ -108,10 +108,8 @@ async def test_nothing_of_a_pod_is_told_but_names_and_states(harness: Harness) -
     secret = {"name": "main", "image": "i", "env": [{"name": "TOKEN", "value": "hush"}], "command": ["hush"]}
     pod = make_pod("web", labels={"app": "hush"}, containers=[secret])
     pod["metadata"]["annotations"] = {"note": "hush"}
-    harness.scheduler.observe("Pod", pod)
-    harness.scheduler.observe(
-        "Pod", pod | {"spec": pod["spec"] | {"nodeName": "a"}, "metadata": pod["metadata"] | {"uid": "u"}}
-    )
+    harness.observe("Pod", pod)
+    harness.observe("Pod", pod | {"spec": pod["spec"] | {"nodeName": "a"}, "metadata": pod["metadata"] | {"uid": "u"}})
     assert "hush" not in "\n".join(lines_of(harness))
 
 
@@ -133,14 +131,14 @@ async def test_others_have_their_turn_between_the_lines(caplog: pytest.LogCaptur
 
 async def test_what_goes_while_it_is_dumped_is_left_out(harness: Harness) -> None:
     for name in ("a", "b"):
-        harness.scheduler.observe("Node", make_node(name))
-        harness.scheduler.observe("Pod", make_pod(name, gates=["wait"]))
+        harness.observe("Node", make_node(name))
+        harness.observe("Pod", make_pod(name, gates=["wait"]))
     lines = cache_lines(harness.cache)
     assert next(lines).startswith("Node a:")
-    harness.scheduler.remove("Node", make_node("b"))
+    harness.remove("Node", make_node("b"))
     assert list(lines) == []
     waiting = queue_lines(harness.queue, harness.cache, harness.policies.serves, harness.clock.now)
     assert next(waiting).startswith("Queue:")
     assert next(waiting).startswith("Gated: default/a")
-    harness.scheduler.remove("Pod", make_pod("b"))
+    harness.remove("Pod", make_pod("b"))
     assert list(waiting) == []

@@ -142,8 +142,8 @@ async def test_a_decision_over_many_nodes_writes_no_log_line_for_each(caplog: py
 async def test_ten_thousand_gated_pods_cost_nothing_whatever_happens() -> None:
     harness = Harness()
     for number in range(10_000):
-        harness.scheduler.observe("Pod", make_pod(f"gated-{number}", gates=["wait"]))
-    harness.scheduler.observe("Pod", make_pod("web"))
+        harness.observe("Pod", make_pod(f"gated-{number}", gates=["wait"]))
+    harness.observe("Pod", make_pod("web"))
     harness.scheduler.open()
     calls = 0
 
@@ -155,7 +155,7 @@ async def test_ten_thousand_gated_pods_cost_nothing_whatever_happens() -> None:
     try:
         item = await harness.queue.pop()
         harness.queue.park(item, ANY)
-        harness.scheduler.observe("Node", make_node("a"))
+        harness.observe("Node", make_node("a"))
         await harness.clock.advance(10)
         assert (await harness.queue.pop()) is item
     finally:

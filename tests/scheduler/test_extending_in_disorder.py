@@ -100,4 +100,4 @@ async def test_every_pod_gets_a_node_once(seed: int) -> None:
         assert Counter(uid for uid, _ in harness.cluster.bound).most_common(1)[0][1] == 1
         assert sum(harness.queue.statistics().values()) == 0
         assert harness.extending.statistics() == {"waiting": 0, "held": 0}
-        assert harness.scheduler.statistics()["faults"] == {}
+        assert harness.errors.counts == {}

@@ -33,12 +33,12 @@ def beyond(flood: Flood) -> int:
 
 def tell(harness: Harness, body: Body) -> None:
     body["metadata"]["resourceVersion"] = str(next(_versions))
-    harness.scheduler.observe(body["kind"], body)
+    harness.observe(body["kind"], body)
 
 
 def remove(harness: Harness, body: Body) -> None:
     body["metadata"]["resourceVersion"] = str(next(_versions))
-    harness.scheduler.remove(body["kind"], body)
+    harness.remove(body["kind"], body)
 
 
 def nodes(harness: Harness) -> None:
@@ -101,7 +101,7 @@ async def test_many_pods_with_one_each_leave_nothing_behind(flood: Flood) -> Non
             await harness.go()
         assert counts(harness) == before
         assert set(harness.cache.state.table.names()) == known
-        assert not harness.queue.tally.blamed
+        assert not harness.queue.counters.blamed
 
 
 async def test_a_pod_within_all_bounds_is_placed() -> None:

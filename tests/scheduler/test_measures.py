@@ -28,7 +28,7 @@ def points(harness: Harness) -> dict[tuple[str, ...], int]:
 
 
 def incoming(queue: Queue) -> dict[tuple[str, str], int]:
-    return queue.tally.incoming()
+    return queue.counters.incoming()
 
 
 # --- histograms and labels -------------------------------------------------------------------------------------------

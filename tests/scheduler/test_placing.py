@@ -252,11 +252,10 @@ async def test_an_exception_in_a_decision_puts_the_pod_into_backoff_and_the_loop
 
 async def test_observing_nonsense_never_raises_and_is_counted() -> None:
     async with running() as harness:
-        harness.scheduler.observe("NoSuchKind", {"metadata": {"name": "x"}})
-        harness.scheduler.remove("NoSuchKind", {})
-        harness.scheduler.observe("Pod", {"metadata": {"name": "x", "namespace": "y", "uid": "z"}, "spec": 7})
-        harness.scheduler.observe("Pod", None)  # type: ignore[arg-type]
-        assert harness.scheduler.statistics()["faults"] == {"observing": 2, "removing": 1}
+        harness.observe("NoSuchKind", {"metadata": {"name": "x", "uid": "u"}})
+        harness.remove("NoSuchKind", {"metadata": {"name": "x", "uid": "u"}})
+        harness.observe("Pod", {"metadata": {"name": "x", "namespace": "y", "uid": "z"}, "spec": 7})
+        assert harness.errors.counts == {"observing": 1, "removing": 1}
         assert harness.scheduler.statistics()["cache"]["invalid"] == {"Pod": 1}
         harness.write(make_node("a"), make_pod("web"))
         await harness.go()

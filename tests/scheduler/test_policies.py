@@ -141,10 +141,10 @@ async def test_a_namespace_whose_other_labels_change_wakes_nobody() -> None:
 async def test_a_namespace_that_makes_no_sense_breaks_nothing() -> None:
     async with running() as harness:
         harness.write(make_node("a"), make_object("Namespace", "default", metadata={"labels": 7}), make_pod("web"))
-        harness.scheduler.observe("Namespace", {})
+        harness.observe("Namespace", {"metadata": {"name": "other", "uid": "u", "labels": 7}, "spec": []})
         await harness.go()
         assert harness.cluster.node_of("web") == "a"
-        assert harness.scheduler.statistics()["faults"] == {}
+        assert harness.errors.counts == {}
 
 
 # --- policies that change --------------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ async def change_everything(data: st.DataObject) -> None:
         assert waiting(harness) == {}
         nodes = {body["spec"].get("nodeName") for body in harness.cluster.objects["Pod"].values()}
         assert nodes <= {"a"}
-        assert harness.scheduler.statistics()["faults"] == {}
+        assert harness.errors.counts == {}
 
 
 async def change_something(harness: Harness, data: st.DataObject, step: int) -> None:

@@ -322,6 +322,6 @@ async def test_a_nomination_that_moves_to_another_node_leaves_its_room_to_others
         harness.write(high(nominated="a", gates=["wait"]), make_pod("small", cpu="1", priority=1))
         await harness.go()
         assert harness.queue.part_of(uid("small")) is Part.UNSCHEDULABLE
-        harness.scheduler._preempting._nominator.nominate(harness.cache.pending[uid("high")], "b")
+        harness.components.nominator.nominate(harness.cache.pending[uid("high")], "b")
         await harness.pass_time(2)
         assert harness.cluster.node_of("small") == "a"

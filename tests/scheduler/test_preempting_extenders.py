@@ -13,6 +13,7 @@ from berth.policy.records import Policy
 from berth.scheduler.queue.queue import Part
 from scheduler.extender_service import Body, ExtendedHarness, Service, policy_with, running_extended
 from scheduler.harness import running
+from scheduler.test_attempts import Patient
 from scheduler.test_preempting import high, low, nominated, uid
 from support.builders import make_node
 
@@ -149,13 +150,14 @@ async def test_an_answer_that_nobody_needs_any_more_is_not_waited_for(
     harness.tell()
     assert harness.queue.part_of(uid("high")) is None
     await harness.go()
-    assert harness.scheduler.statistics()["faults"] == {}
+    assert harness.errors.counts == {}
 
 
-class SlowToLeave:
+class SlowToLeave(Patient):
     """Extenders that think for ever, and take a while to notice that nobody listens any more."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.asked = 0
         self.left = 0
 
@@ -174,9 +176,8 @@ class SlowToLeave:
 
 
 async def test_the_end_of_one_question_is_not_taken_for_that_of_the_next() -> None:
-    async with running() as harness:
-        slow = SlowToLeave()
-        harness.scheduler._preempting.extenders = slow  # type: ignore[assignment]
+    slow = SlowToLeave()
+    async with running(extenders=slow) as harness:
         harness.write(make_node("n", cpu="4"), low(), high())
         await harness.go()
         harness.write(high(tolerations=[{"operator": "Exists"}]))

@@ -69,7 +69,7 @@ async def test_a_victim_that_is_gone_and_of_which_the_watch_says_nothing_holds_n
         await harness.go()
         await harness.pass_time(SHOWN_SECONDS + 2)
         assert harness.scheduler.statistics()["preemption"]["attempts"] > 1  # it is tried again and again
-        harness.scheduler.remove("Pod", low())
+        harness.remove("Pod", low())
         await harness.pass_time(SHOWN_SECONDS + 12)
         assert harness.cluster.node_of("high") == "n"
 
@@ -206,7 +206,7 @@ async def test_an_exception_of_the_port_is_a_failure_like_any_other(monkeypatch:
         harness.write(high())
         await harness.go()
         assert harness.queue.part_of(uid("high")) is Part.BACKOFF
-        assert harness.scheduler.statistics()["faults"] == {"evicting": 1}
+        assert harness.errors.counts == {"evicting": 1}
 
 
 async def test_a_pod_that_loses_its_policy_meanwhile_and_finds_another_begins_anew() -> None:
@@ -227,7 +227,7 @@ async def test_a_pod_that_loses_its_policy_meanwhile_and_finds_another_begins_an
         harness.cluster.finish("low")
         await harness.pass_time(3)
         assert harness.cluster.node_of("high") == "n"
-        assert harness.scheduler.statistics()["faults"] == {}
+        assert harness.errors.counts == {}
         assert harness.scheduler.statistics()["preemption"]["running"] == 0
 
 

@@ -37,9 +37,7 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 def queue(clock: VirtualClock) -> Queue:
-    queue = Queue(clock)
-    queue.hints = QueueingHints(State(), ErrorLog())
-    return queue
+    return Queue(clock, hints=QueueingHints(State(), ErrorLog()))
 
 
 async def popped(queue: Queue, name: str, cpu: str = "1") -> QueuedPod:
@@ -80,8 +78,8 @@ async def test_where_nobody_can_be_asked_the_event_is_enough(queue: Queue) -> No
     assert queue.statistics()["unschedulable"] == 0
 
 
-async def test_without_hints_the_event_is_enough(queue: Queue) -> None:
-    queue.hints = None
+async def test_without_hints_the_event_is_enough(clock: VirtualClock) -> None:
+    queue = Queue(clock)
     await parked(queue, "web", Recording(False))
     queue.wake([known_change()])
     assert queue.part_of("web") is Part.BACKOFF
@@ -302,9 +300,9 @@ async def test_a_pod_that_is_meant_by_name_is_woken_whatever_it_waits_for(queue:
     assert queue.part_of("web") is Part.BACKOFF
 
 
-async def test_whatever_happens_on_the_node_that_a_pod_is_nominated_to_wakes_it(queue: Queue) -> None:
+async def test_whatever_happens_on_the_node_that_a_pod_is_nominated_to_wakes_it(clock: VirtualClock) -> None:
     state = State()
-    queue.hints = QueueingHints(state, ErrorLog())
+    queue = Queue(clock, hints=QueueingHints(state, ErrorLog()))
     for name in ("nominated", "other"):
         await parked(queue, name, Recording(False))
     state.nominate(parse_pod(make_pod("nominated", uid="nominated")), "a")

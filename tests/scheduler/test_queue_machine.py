@@ -55,8 +55,7 @@ class QueueMachine(RuleBasedStateMachine):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.clock = VirtualClock()
-        self.queue = Queue(self.clock)
-        self.queue.hints = QueueingHints(State(), ErrorLog())
+        self.queue = Queue(self.clock, hints=QueueingHints(State(), ErrorLog()))
         self.missed: dict[str, list[Change]] = {}  # by UID, since it is in flight
         self.pods: dict[str, Pod] = {}
         self.flying: dict[str, QueuedPod] = {}

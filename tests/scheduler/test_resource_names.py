@@ -55,9 +55,9 @@ def bound(harness: Harness) -> list[str]:
 
 async def test_a_dump_of_a_node_has_what_pods_use_that_no_node_has() -> None:
     harness = Harness()
-    harness.scheduler.observe("Node", make_node("a"))
-    harness.scheduler.observe("Node", make_node("b", extended={"example.com/gpu": 2}))
-    harness.scheduler.observe("Pod", make_pod("web", node="a", requests={"example.com/odd": "3"}))
+    harness.observe("Node", make_node("a"))
+    harness.observe("Node", make_node("b", extended={"example.com/gpu": 2}))
+    harness.observe("Pod", make_pod("web", node="a", requests={"example.com/odd": "3"}))
     said = [line for line in cache_lines(harness.cache) if "pods" in line]
     assert "example.com/odd 3 of 0" in said[0]
     assert "gpu" not in said[0]

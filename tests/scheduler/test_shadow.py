@@ -112,13 +112,13 @@ async def test_what_an_older_generation_has_not_come_to_is_not_counted_for_the_n
 ) -> None:
     async with running() as harness:
         harness.write(make_node("n"), canary(predicates=NOWHERE))
-        saw = harness.scheduler._shadows.saw
+        saw = harness.components.shadows.saw
 
         def saw_and_edited(pod: Any, verdict: Any) -> None:
             saw(pod, verdict)
             harness.write(canary() | {"metadata": {"name": "canary", "uid": "uid-canary", "generation": 2}})
 
-        monkeypatch.setattr(harness.scheduler._shadows, "saw", saw_and_edited)
+        monkeypatch.setattr(harness.components.shadows, "saw", saw_and_edited)
         harness.write(make_pod("p"))
         await harness.go()
         assert outcomes(harness) == {"skipped": 1}
@@ -153,14 +153,14 @@ async def test_what_finds_no_place_in_the_backlog_is_skipped_and_nobody_waits(mo
 async def test_a_pod_that_is_gone_before_its_shadow_looks_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as harness:
         harness.write(make_node("n"), canary())
-        saw = harness.scheduler._shadows.saw
+        saw = harness.components.shadows.saw
 
         def saw_and_gone(pod: Any, verdict: Any) -> None:
             saw(pod, verdict)
             harness.cluster.delete("Pod", "default/p")
             harness.tell()
 
-        monkeypatch.setattr(harness.scheduler._shadows, "saw", saw_and_gone)
+        monkeypatch.setattr(harness.components.shadows, "saw", saw_and_gone)
         harness.write(make_pod("p"))
         await harness.go()
         assert outcomes(harness) == {"skipped": 1}

@@ -331,8 +331,8 @@ async def test_a_pod_that_is_given_up_has_no_room_at_once_and_is_back_in_backoff
         hang = Hang()
         script.says("one", "pre_bind", lambda *_: hang.released.wait())
         await wait_for(harness, script, *(["one"] if stage == "permit" else []))
-        assert harness.scheduler._stages.give_up(UID)
-        assert not harness.scheduler._stages.give_up(UID)
+        assert harness.components.binding_cycle.give_up(UID)
+        assert not harness.components.binding_cycle.give_up(UID)
         assert dict(harness.cache.assumed()) == {}
         assert harness.queue.part_of(UID) is Part.BACKOFF
         assert script.of("web")[-2:] == UNDONE
@@ -344,7 +344,7 @@ async def test_a_pod_that_may_be_bound_at_any_moment_is_not_given_up(script: Scr
     async with running() as harness:
         harness.cluster.faults["web"] = Hang()
         await wait_for(harness, script)
-        assert not harness.scheduler._stages.give_up(UID)
+        assert not harness.components.binding_cycle.give_up(UID)
         assert UID in harness.cache.assumed()
 
 

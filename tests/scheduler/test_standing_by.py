@@ -64,11 +64,11 @@ async def test_an_echo_is_missing_when_it_is_late_and_not_before() -> None:
     async with running() as harness:
         harness.write(make_node("a"), make_pod("web"))
         await harness.clock.advance(4)
-        assert not harness.scheduler.echo_is_missing(5)
+        assert not harness.unconfirmed.has_late_acknowledged(5)
         await harness.clock.advance(2)
-        assert harness.scheduler.echo_is_missing(5)
+        assert harness.unconfirmed.has_late_acknowledged(5)
         await harness.go()
-        assert not harness.scheduler.echo_is_missing(5)
+        assert not harness.unconfirmed.has_late_acknowledged(5)
 
 
 async def test_a_bind_that_nobody_has_acknowledged_has_no_echo_to_be_missing() -> None:
@@ -76,7 +76,7 @@ async def test_a_bind_that_nobody_has_acknowledged_has_no_echo_to_be_missing() -
         harness.cluster.faults["web"] = Hang()
         harness.write(make_node("a"), make_pod("web"))
         await harness.clock.advance(20)
-        assert not harness.scheduler.echo_is_missing(5)
+        assert not harness.unconfirmed.has_late_acknowledged(5)
 
 
 async def test_nominations_that_were_never_written_are_not_kept_in_mind() -> None:
@@ -113,7 +113,7 @@ async def test_an_echo_is_missing_although_an_older_bind_was_acknowledged_after_
         await harness.clock.advance(4)
         slow.released.set()
         await harness.clock.advance(2)
-        assert harness.scheduler.echo_is_missing(5)
+        assert harness.unconfirmed.has_late_acknowledged(5)
 
 
 # --- nominations ------------------------------------------------------------------------------------------------------

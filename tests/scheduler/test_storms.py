@@ -33,7 +33,7 @@ def pinned(node: str) -> Body:
 def attempts(harness: Harness) -> Iterator[list[str]]:
     """The names of the pods that are tried in the block."""
     tried: list[str] = []
-    cycle = harness.scheduler._cycle
+    cycle = harness.components.cycle
     guard = cycle._guard
 
     def counted(item: Any, step: Any) -> None:

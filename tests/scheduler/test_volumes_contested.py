@@ -154,7 +154,7 @@ async def test_a_pod_that_was_thought_gone_and_comes_back_during_a_write_is_boun
         released = hold_writes(harness, monkeypatch)
         harness.write(HERE, LOCAL, make_claim("data"), make_volume("disk"), pod_with("data", name="db"))
         await harness.go()
-        harness.scheduler.remove("Pod", harness.cluster.objects["Pod"]["default/db"])
+        harness.remove("Pod", harness.cluster.objects["Pod"]["default/db"])
         harness.cluster.change("Pod", "default/db", lambda body: body["metadata"].update(labels={"touched": "yes"}))
         await harness.go()
         released.set()
@@ -163,7 +163,7 @@ async def test_a_pod_that_was_thought_gone_and_comes_back_during_a_write_is_boun
         await harness.pass_time(15)
         assert harness.cluster.attempts == [("db", "here")]
         assert is_clean(harness)
-        assert harness.scheduler.statistics()["faults"] == {}
+        assert harness.errors.counts == {}
 
 
 async def test_an_attempt_that_breaks_after_room_was_taken_gives_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +202,7 @@ async def test_stopping_in_the_moment_of_a_decision_leaves_no_reservation() -> N
     harness = Harness()
     harness.scheduler.open()
     harness.write(HERE, MADE, make_claim("data"), pod_with("data", name="db"))
-    harness.scheduler._cycle.attempt(await harness.queue.pop())
+    harness.components.cycle.attempt(await harness.queue.pop())
     assert harness.scheduler.statistics()["volumes"] == {"waiting": 1}
     await harness.scheduler.stop()
     assert is_clean(harness)

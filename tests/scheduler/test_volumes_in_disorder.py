@@ -153,7 +153,7 @@ async def test_whatever_happens_no_volume_is_given_away_twice_and_no_pod_is_boun
         assert len(taken) == len(set(taken))
         assert all(world.volumes[name]["spec"]["claimRef"] == THEIRS for name in world.theirs)
         assert not harness.cache.state.volumes.reservations.plans
-        assert harness.scheduler.statistics()["faults"] == {}
+        assert harness.errors.counts == {}
         pods = harness.cluster.objects["Pod"].values()
         bound = [pod for pod in pods if pod["spec"].get("nodeName")]
         assert bound

@@ -9,13 +9,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from berth import __version__
+from berth import runtime as berth_runtime
 from berth.configuration.gates import DEFAULTS
 from berth.engine.events import Change, Event
 from berth.model import Pod, parse_pod
 from berth.policy import BUILT_IN, compile_policy
 from berth.policy.compile import ActivePolicy
 from berth.policy.usage import NO_COUNTS
-from berth.runtime import MOST_POLICIES, Options, Runtime
+from berth.runtime import Options, Runtime
+from berth.runtime.statistics import MOST_POLICIES
 from berth.scheduler.measures import MOST_PROFILES
 from berth.scheduler.queue.queue_reasons import cause_of
 from berth.serving.metric_table import MOST_PLUGINS, RESULTS, TABLE
@@ -31,7 +33,9 @@ ODD = ("café", 'quo"te', "new\nline", "back\\slash", "x" * 5000, "", "{}", "\x0
 
 def make_runtime(tmp_path: Path, **options: Any) -> Runtime:
     kubeconfig = str(write_kubeconfig(tmp_path, "http://x:1"))
-    return Runtime(Options(kubeconfig=kubeconfig, **{"standalone": True, **options}), clock=ManualClock())
+    return berth_runtime.make_runtime(
+        Options(kubeconfig=kubeconfig, **{"standalone": True, **options}), clock=ManualClock()
+    )
 
 
 def scrape(runtime: Runtime) -> dict[str, list[dict[str, str]]]:
@@ -109,7 +113,7 @@ async def test_attempts_are_there_with_0_for_every_scheduler_name_while_it_is_se
 async def test_attempts_that_were_counted_stay_when_their_scheduler_name_is_served_no_more(tmp_path: Path) -> None:
     runtime = make_runtime(tmp_path)
     runtime.on_event("SchedulingPolicy", "ADDED", make_policy("batch", schedulerName="night"))
-    runtime._scheduler._measures.ended("night", "error", 0.0)
+    runtime.components.loop.measures.ended("night", "error", 0.0)
     runtime.on_event("SchedulingPolicy", "DELETED", make_policy("batch"))
     assert attempts(runtime)["night"] == {"scheduled": 0, "unschedulable": 0, "error": 1}
 
@@ -147,7 +151,7 @@ def test_leadership_and_lag_are_shown_once_somebody_knows_of_them() -> None:
 async def test_the_only_replica_leads_always_and_its_fence_opens_with_the_scheduler(tmp_path: Path) -> None:
     runtime = make_runtime(tmp_path, standalone=True)
     assert (values(runtime, "berth_leader"), values(runtime, "berth_fence_open")) == ({(): 1}, {(): 0})
-    runtime._become_synced()
+    runtime.components.decisions.on_synced()
     assert (values(runtime, "berth_leader"), values(runtime, "berth_fence_open")) == ({(): 1}, {(): 1})
     for never in ("berth_leadership_changes_total", "berth_fence_closings_total"):
         assert values(runtime, never) == {(): 0}
@@ -174,17 +178,17 @@ async def test_the_cache_is_measured_as_kube_scheduler_does(tmp_path: Path) -> N
 
 async def test_the_age_of_a_watch_is_the_time_since_anything_was_heard_of_its_kind(tmp_path: Path) -> None:
     runtime = make_runtime(tmp_path)
-    clock = runtime._clock
+    clock = runtime.components.clock
     assert isinstance(clock, ManualClock)
-    runtime._cache_sync.start()
+    runtime.components.cache_sync.start()
     await clock.advance(30)
     runtime.on_event("Node", "MODIFIED", make_node("a"))
     await clock.advance(5)
     ages = values(runtime, "berth_watch_age_seconds")
-    await runtime._cache_sync.stop()
+    await runtime.components.cache_sync.stop()
     assert ages["Node",] == 5
     assert ages["Pod",] >= 35
-    await runtime.api.close()
+    await runtime.components.api.close()
 
 
 async def test_a_policy_that_is_refused_is_counted(tmp_path: Path) -> None:
@@ -204,12 +208,13 @@ async def test_neither_policies_nor_names_without_end_make_series_without_end(
     runtime = make_runtime(tmp_path)
     policies = [replace(BUILT_IN, name=f"p{number}", uid=f"u{number}", generation=1) for number in range(MANY)]
     in_force = [ActivePolicy(policy, compile_policy(BUILT_IN), None) for policy in policies]
-    monkeypatch.setattr(runtime._book, "in_force", lambda: in_force)  # at once: one by one they would take minutes
+    # At once: one by one they would take minutes.
+    monkeypatch.setattr(runtime.components.policies, "in_force", lambda: in_force)
     for active in in_force:
-        runtime._book.usage.begin(active.policy.name, active.policy.uid, NO_COUNTS)
+        runtime.components.policies.usage.begin(active.policy.name, active.policy.uid, NO_COUNTS)
         for source in range(20):
-            runtime._book.usage.failed(active, f"plugin {active.policy.name}-{source}", "x")
-    measures, tally = runtime._scheduler._measures, runtime._queue.tally
+            runtime.components.policies.usage.failed(active, f"plugin {active.policy.name}-{source}", "x")
+    measures, tally = runtime.components.loop.measures, runtime.components.queue.counters
     for number in range(MANY):
         for name in (f"s{number}", *ODD):
             measures.ended(name, "error", 0.0)
@@ -236,9 +241,9 @@ async def test_the_policies_without_a_label_of_their_own_are_counted_together(tm
     runtime = make_runtime(tmp_path)
     for number in range(MOST_POLICIES + 10):
         runtime.on_event("SchedulingPolicy", "ADDED", make_policy(f"p{number:03}", schedulerName=f"s{number}"))
-        active = runtime._book.for_pod(pod_of(number), {})
+        active = runtime.components.policies.for_pod(pod_of(number), {})
         assert active is not None
-        runtime._book.usage.placed(active, runtime._clock.wall())
+        runtime.components.policies.usage.placed(active, runtime.components.clock.wall())
     placed = values(runtime, "berth_policy_placed_total")
     assert len(placed) == MOST_POLICIES + 1
     assert sum(placed.values()) == MOST_POLICIES + 10

@@ -14,7 +14,6 @@ STATISTICS = {
         "cache": {"objects": {"Pod": 9}, "invalid": {"Node": 1}, "old_news": 4},
         "extenders": {"waiting": 6, "held": 0},
         "echo_missing": 1,
-        "faults": {"observing": 1},
     },
     "cluster": {"events": {"waiting": 1, "posted": 5}, "conditions": {"waiting": 0, "written": 2}},
     "cache_sync": {"synced": {"Pod": 1}, "drift": {"Pod": {"ghost": 2, "stale": 3}}},
@@ -53,7 +52,7 @@ def test_the_metrics_name_the_statistics() -> None:
     assert values["berth_cache_drift_total", "Pod,ghost"] == 2
     assert values["berth_cache_drift_total", "Pod,stale"] == 3
     assert values["berth_events_total", "failed"] == 0
-    assert values["berth_faults_total", "observing"] == 3
+    assert values["berth_faults_total", "observing"] == 2
     assert values["berth_faults_total", "counting"] == 1
 
 

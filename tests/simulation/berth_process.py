@@ -14,8 +14,9 @@ from berth.cluster import peering
 from berth.cluster.bulk import Change
 from berth.cluster.leader import Leader
 from berth.cluster.listing import WatchedResource
-from berth.configuration.gates import BULK_INTAKE, DEFAULTS
-from berth.runtime import RESOURCES, Options, Runtime
+from berth.cluster.resources import RESOURCES
+from berth.configuration.gates import BULK_INTAKE, DEFAULTS, QUEUEING_HINTS
+from berth.runtime import Options, Runtime, make_runtime
 from berth.scheduler.binding.places import Places
 from berth.sim.loop import Process, SeededLoop
 from berth.sim.virtual_clock import VirtualClock
@@ -38,7 +39,8 @@ PEERINGS = WatchedResource(peering.KIND, peering.GROUP, peering.VERSION, peering
 class BerthProcess:
     """`bound` is shared by all that ever ran: who bound which UID, in which version of the store.
 
-    `has_peers`: it is one of several replicas. `on_landed(process, request)`: something of it reaches the server.
+    `has_peers`: it is one of several replicas. `has_hints`: queueing hints are on. `on_landed(process, request)`:
+    something of it reaches the server.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class BerthProcess:
         bound: dict[str, tuple[str, int]],
         *,
         has_peers: bool = False,
+        has_hints: bool = True,
         on_landed: Callable[[BerthProcess, Request], None] = lambda *_: None,
     ) -> None:
         self.name = f"berth-{number}"
@@ -76,10 +79,12 @@ class BerthProcess:
             seed=weather.random.getrandbits(32),
             standalone=not has_peers,
             peering_lifetime_seconds=LIFETIME_SECONDS,
-            feature_gates={**DEFAULTS, BULK_INTAKE: weather.bulk},
+            feature_gates={**DEFAULTS, BULK_INTAKE: weather.bulk, QUEUEING_HINTS: has_hints},
         )
-        self.runtime = self.process.run(lambda: Runtime(options, clock=self.clock, api=self.api, asker=self.extender))
-        self.runtime._scheduler._binder._ours = Places(weather.bind_limit)
+        self.runtime = self.process.run(
+            lambda: make_runtime(options, clock=self.clock, api=self.api, asker=self.extender)
+        )
+        self.runtime.components.loop.binder._ours = Places(weather.bind_limit)
         of_process[self.process] = Reservations(weather, trace.violate)
         self._loop = loop
         self._trace = trace
@@ -87,7 +92,7 @@ class BerthProcess:
         self._store = store
         self._on_landed = on_landed
         self.watchers = self._make_watchers()
-        self.elector = None if self.runtime.lead is None else self._make_elector(self.runtime.lead)
+        self.elector = None if self.runtime.leader is None else self._make_elector(self.runtime.leader)
         self._electing: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._first_version = 0
@@ -110,12 +115,12 @@ class BerthProcess:
 
     @property
     def leads(self) -> bool:
-        return self.runtime.lead is None or self.runtime.lead.is_leading
+        return self.runtime.leader is None or self.runtime.leader.is_leading
 
     @property
     def is_open(self) -> bool:
         """Whether its fence is, as it finds it by its own clock when it next asks."""
-        lead = self.runtime.lead
+        lead = self.runtime.leader
         return self.is_alive and (lead is None or lead.is_open)
 
     def _make_elector(self, lead: Leader) -> SimElector:
@@ -170,7 +175,7 @@ class BerthProcess:
             )
             for resource in RESOURCES
         }
-        if self.runtime.lead is not None:
+        if self.runtime.leader is not None:
             made[peering.KIND] = self._watch_peering(lambda _, type_, body: self.runtime.on_peering(type_, body))
         return made
 
@@ -260,11 +265,11 @@ class _BulkTaker:
     def __init__(self, runtime: Runtime, count: Callable[[str, str | None, int], None]) -> None:
         self._runtime = runtime
         self._count = count
-        self.begin_list = runtime.begin_list
-        self.on_list = runtime.on_list
-        self.end_list = runtime.end_list
+        self.begin_list = runtime.watch_intake.begin_list
+        self.on_list = runtime.watch_intake.on_list
+        self.end_list = runtime.watch_intake.end_list
 
     def on_changes(self, kind: str, changes: Sequence[Change]) -> None:
         for type_, body in changes:
             self._count(kind, type_, int(body["metadata"]["resourceVersion"]))
-        self._runtime.on_changes(kind, changes)
+        self._runtime.watch_intake.on_changes(kind, changes)

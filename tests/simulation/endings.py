@@ -65,8 +65,8 @@ def _check_nomination(overseer: Overseer, body: dict[str, Any], trace: Trace) ->
     """What we decided of the node that a pod waits for is written, unless it is just being written."""
     uid, key = body["metadata"]["uid"], object_key(body)
     written = body["status"].get("nominatedNodeName") or ""
-    ours = overseer.runtime._cache.state._nominated_to.get(uid, "")
-    if written != ours and uid not in overseer.runtime._cluster._conditions._nominations:
+    ours = overseer.runtime.components.cache.state._nominated_to.get(uid, "")
+    if written != ours and uid not in overseer.runtime.components.cluster._conditions._nominations:
         trace.violate("7 columns", f"{key} waits for {ours!r}, and its status says {written!r}", key, uid, ours)
 
 
@@ -146,11 +146,11 @@ def check_rest(before: Turning, berth: BerthProcess, trace: Trace) -> None:
 
 def check_empty(berth: BerthProcess, trace: Trace) -> None:
     """Nothing is left of pods that are gone."""
-    runtime, scheduler = berth.runtime, berth.runtime._scheduler
-    cache, queue = runtime._cache, runtime._queue
-    conditions, evicting = runtime._cluster._conditions, scheduler._preempting._evicting
-    evicting.disruptions.look()  # whoever preempts next looks first
-    extenders = scheduler._extenders
+    runtime, loop = berth.runtime, berth.runtime.components.loop
+    cache, queue = runtime.components.cache, runtime.components.queue
+    conditions, evicting = runtime.components.cluster._conditions, loop.evicting
+    loop.disruptions.end_included()  # whoever preempts next looks first
+    extenders = loop.extenders
     assert isinstance(extenders, ExtenderCalls)
     left: dict[str, Sized] = {
         "pending": cache.pending,
@@ -167,21 +167,21 @@ def check_empty(berth: BerthProcess, trace: Trace) -> None:
         "work for later": queue._work,
         "changes in flight": queue._log,
         "lent": queue._lent,
-        "stages": scheduler._stages._ways,
-        "binds": scheduler._binder._tasks,
-        "volumes": scheduler._volumes._waits,
+        "stages": loop.binding_cycle._entries,
+        "binds": loop.binder._tasks,
+        "volumes": loop.volumes._waits,
         "conditions waiting": conditions._outbox._active,
-        "writes at the gate": [one for lane in runtime._cluster.gate._lanes for one in lane.waiting],
-        "writes under way": [lane for lane in runtime._cluster.gate._lanes if lane.under_way],
-        "complaints": scheduler._intake._complaints,
+        "writes at the gate": [one for lane in runtime.components.cluster.gate._lanes for one in lane.waiting],
+        "writes under way": [lane for lane in runtime.components.cluster.gate._lanes if lane.under_way],
+        "complaints": loop.intake._complaints,
         "nominated": cache.state.nominated,
         "extender calls": extenders._calls,
         "evictions": evicting._running,
         "victims": evicting._leaving,
-        "evictions counted against budgets": evicting.disruptions._leavers,
+        "evictions counted against budgets": loop.disruptions._leavers,
         "nominations decided": cache._pods._nominations,
         "reservations": of_process[berth.process].open,
-        "echoes missing": scheduler._echoes._missing,
+        "echoes missing": loop.confirmations._missing,
         "pods under budgets": _remembered_by_budgets(berth),
     }
     for what, there in left.items():
@@ -191,12 +191,12 @@ def check_empty(berth: BerthProcess, trace: Trace) -> None:
 
 def _remembered_by_budgets(berth: BerthProcess) -> list[str]:
     """As whoever preempts next finds it."""
-    state = berth.runtime._cache.state
-    disruptions = berth.runtime._scheduler._preempting._evicting.disruptions
+    state = berth.runtime.components.cache.state
+    disruptions = berth.runtime.components.loop.disruptions
     kept = [disruptions._budgets] if disruptions._budgets is not None else []
     kept += [
         active.preemption._budgets_of(state)
-        for active in berth.runtime._book.in_force()
+        for active in berth.runtime.components.policies.in_force()
         if active.preemption is not None
     ]
     return [uid for budgets in kept for uid in budgets._known]

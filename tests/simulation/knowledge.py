@@ -107,10 +107,9 @@ class Knowledge:
             self.nominations.pop(uid, None)
         return True
 
-    def remove(self, kind: str, body: Body, *, told: bool) -> None:
+    def remove(self, kind: str, uid: str, version: int, *, told: bool) -> None:
         """`told`: by the watch; what was concluded from a list is believed again as soon as anything shows it."""
-        metadata = body["metadata"]
-        self._forget(kind, metadata["uid"], int(metadata.get("resourceVersion") or 0), told=told)
+        self._forget(kind, uid, version, told=told)
 
     def _forget(self, kind: str, uid: str, version: int, *, told: bool = True) -> None:
         known = self.objects.get(kind, {}).pop(uid, None)

@@ -33,6 +33,7 @@ from berth.scheduler.binding.bind_confirmations import BindConfirmations
 from berth.scheduler.binding.binding import BackgroundBinder
 from berth.scheduler.binding.binding_cycle import BindingCycle
 from berth.scheduler.binding.binding_plugins import BindingPlugins
+from berth.scheduler.binding.unconfirmed_binds import UnconfirmedBinds
 from berth.scheduler.binding.volumes import VolumeBinder
 from berth.scheduler.cache import pod_states as pods_module
 from berth.scheduler.cache.cache import Cache
@@ -246,8 +247,8 @@ def an_assumption_expires() -> None:
 
 @mutation("6 assumptions")
 def a_late_echo_is_never_read() -> None:
-    @instead(BindConfirmations, "_late")
-    def changed(_: Any, self: Any) -> list[str]:
+    @instead(UnconfirmedBinds, "late")
+    def changed(_: Any, self: Any, seconds: float) -> list[str]:
         return []
 
 
@@ -321,7 +322,7 @@ def what_a_resized_pod_has_does_not_count() -> None:
 
 @mutation("7 columns")
 def a_standby_withdraws_nominations_by_itself() -> None:
-    @instead(Nominator, "look_at_node")
+    @instead(Nominator, "_withdraw_from")
     def changed(shipped: Any, self: Any, name: str) -> None:
         decides, self._decides = self._decides, True
         shipped(self, name)

@@ -8,6 +8,7 @@ time after which the server does not begin it any more.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from typing import Any
 
 import orjson
 
-from berth.cluster.api import JSON, Api, Fence
+from berth.cluster.api import JSON, Api
 from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.fence import Fence
 from berth.sim.errors import StatusError
 from berth.sim.loop import SeededLoop
 from berth.sim.resources import NODES, PODS
@@ -133,8 +135,7 @@ class SimApi(Api):
         self._note = note
         self._reachable = True
         self._answered_seconds = None
-        self.on_return: Callable[[], None] = lambda: None
-        self.fence: Fence | None = None
+        self.returned = asyncio.Event()
         self.requests = 0
         self.under_way: dict[Request, None] = {}
 
@@ -154,14 +155,15 @@ class SimApi(Api):
         accept: str = JSON,
         query: Mapping[str, str] | None = None,
         timeout_seconds: float = 30.0,
-        fenced: bool = False,
+        fence: Fence | None = None,
     ) -> tuple[int, dict[str, Any]]:
-        if fenced and self.fence is not None:
-            self.fence.check()
-            timeout_seconds = min(timeout_seconds, self.fence.request_seconds)
+        if fence is not None:
+            fence.check()
+            timeout_seconds = min(timeout_seconds, fence.request_seconds)
         raw = b"" if body is None else orjson.dumps(body)
         request = Request(method, path, raw, content_type, accept, query or {}, self._loop.create_future())
-        request.delivery_seconds = timeout_seconds if fenced and self.fence is not None else None
+        has_peers = fence is not None and math.isfinite(fence.request_seconds)
+        request.delivery_seconds = timeout_seconds if has_peers else None
         request.fault = self._weather.on_request(method, is_bind=request.is_bind)
         if request.is_list:
             request.fault = request.fault or self._weather.on_list(is_later_page="continue" in request.query)

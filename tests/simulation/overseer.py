@@ -19,6 +19,7 @@ from berth.engine.state.volume_reservations import VolumePlan
 from berth.model import Pod, object_key, parse_pod
 from berth.runtime import Runtime
 from berth.scheduler.cache.cache import Cache
+from berth.scheduler.object_events import ObjectEvent
 from berth.scheduler.queue.queue import Part
 from berth.sim.resources import PODS
 from reference.engine import feasible
@@ -64,10 +65,11 @@ class Overseer:
         self._first_version = first_version
         self._allowed = allowed
         self._now = now
-        self._scheduler = runtime._scheduler
-        self._intake = self._scheduler._intake
-        self._cache: Cache = runtime._cache
-        self._queue = runtime._queue
+        self._scheduler = runtime.components.scheduler
+        self._loop = runtime.components.loop
+        self._intake = self._loop.intake
+        self._cache: Cache = runtime.components.cache
+        self._queue = runtime.components.queue
         self._resources = {resource.kind: resource for resource in runtime.resources}
         self._lead_version = 0  # of the store, when it last began to lead
         self._touched: dict[str, None] = {}
@@ -91,9 +93,8 @@ class Overseer:
 
     def _stand_between(self) -> None:
         intake, cache, queue = self._intake, self._cache, self._queue
-        _around(intake, "observe", self._before_observe)
+        _around(intake, "on_event", self._before_event)
         _around(intake, "observe_pod", self._before_observe_pod, self._after_observe_pod)
-        _around(intake, "remove", self._before_remove)
         _around(intake, "assume", self._before_assume, self._after_assume)
         _around(cache, "forget", self._before_forget)
         _around(cache, "confirm", self._before_confirm)
@@ -101,10 +102,10 @@ class Overseer:
         _around(queue, "_leave", lambda item: self._touch(item.uid))
         _around(queue, "remove", lambda uid: self._not_before.pop(uid, None))
         _around(queue, "_start_over", lambda *_: self._not_before.clear())  # under other policies
-        _around(self._scheduler._cycle, "_reject", self._before_reject)
-        preempting = self._scheduler._preempting
+        _around(self._loop.cycle, "_reject", self._before_reject)
+        preempting = self._loop.preempting
         _around(preempting, "_preempt", self._before_preempt, self.pushing.after_preempt)
-        _around(preempting._evicting, "_end", _nothing, self.pushing.after_end)
+        _around(self._loop.evicting, "_end", _nothing, self.pushing.after_end)
         _around(queue, "lend", self._before_lend)
         _around(queue, "write_off", lambda uid: self._lent.pop(uid, None))
         _around(queue, "recall", self._before_recall)
@@ -114,29 +115,31 @@ class Overseer:
         _around(queue, "retry", self._before_retry)
         _around(cache, "nominate", _nothing, self._after_nominate)
         _around(cache, "nomination_written", self._before_nomination_written)
-        _around(self._scheduler._volumes, "reserve", self._before_volumes_reserved)
-        _around(self._scheduler._volumes, "release", self._before_volumes_released)
+        _around(self._loop.volumes, "reserve", self._before_volumes_reserved)
+        _around(self._loop.volumes, "release", self._before_volumes_released)
         _around(cache, "take_back_nominations", self.knowledge.nominations.clear)
         _around(self._scheduler, "take_over", self._before_take_over)
         _around(runtime_usage(self.runtime), "decided", self._before_decided)
 
     # --- what it is told ---------------------------------------------------------------------------------------------
 
-    def _before_observe(self, kind: str, body: Body) -> None:
-        if kind != "Pod":  # pods come through `observe_pod`
-            self._observe(kind, body)
+    def _before_event(self, event: ObjectEvent) -> None:
+        if event.is_removal:
+            self._before_remove(event)
+        elif event.kind != "Pod":  # pods come through `observe_pod`
+            self._observe(event.kind, event.body)
 
-    def _before_observe_pod(self, body: Body) -> None:
-        uid = body["metadata"]["uid"]
+    def _before_observe_pod(self, event: ObjectEvent) -> None:
+        uid = event.identity.uid
         before = self.knowledge.pod(uid)
         parked = before is not None and self._queue.part_of(uid) is Part.UNSCHEDULABLE
-        self._observe("Pod", body)
+        self._observe("Pod", event.body)
         now = self.knowledge.pod(uid)
         self._changed = parked and now is not None and _tolerations(now) != _tolerations(before or {})
 
-    def _after_observe_pod(self, _: object, body: Body) -> None:
+    def _after_observe_pod(self, _: object, event: ObjectEvent) -> None:
         """Invariant 10: a parked pod that asks for something else is tried again."""
-        uid, key = body["metadata"]["uid"], object_key(body)
+        uid, key, _ = event.identity
         if self._changed and self._queue.part_of(uid) is Part.UNSCHEDULABLE:
             self._trace.violate("10 liveness", f"{key} tolerates more than before, and is not tried again", key, uid)
 
@@ -153,13 +156,12 @@ class Overseer:
         if kind == "Pod":
             self._touch(body["metadata"]["uid"])
 
-    def _before_remove(self, kind: str, body: Body, *, told: bool = True) -> None:
-        uid = body["metadata"]["uid"]
+    def _before_remove(self, event: ObjectEvent) -> None:
+        kind, (uid, key, version) = event.kind, event.identity
         if uid in self.knowledge.objects.get(kind, {}) and self._is_there(kind, uid):
-            said = f"{kind} {object_key(body)} is taken for gone, and is there"
-            self._trace.violate("17 lists", said, object_key(body), uid)
-        self.knowledge.remove(kind, body, told=told)
-        self._trace.note(f"{self.name} hears that {kind} {object_key(body)} is gone", object_key(body), uid)
+            self._trace.violate("17 lists", f"{kind} {key} is taken for gone, and is there", key, uid)
+        self.knowledge.remove(kind, uid, version or 0, told=event.reported_by_watch)
+        self._trace.note(f"{self.name} hears that {kind} {key} is gone", key, uid)
         if kind == "Pod":
             self._touch(uid)
 
@@ -262,7 +264,7 @@ class Overseer:
 
     @property
     def leads(self) -> bool:
-        return self.runtime.lead is None or self.runtime.lead.is_leading
+        return self.runtime.leader is None or self.runtime.leader.is_leading
 
     def _before_take_over(self) -> None:
         """From now on it decides: whatever other replicas have bound, it has been shown."""
@@ -315,7 +317,7 @@ class Overseer:
         """Invariant 21: what is reserved is for a pod that has its room and waits for its volumes."""
         held = self._cache.assumed()
         for uid in {*self._cache.state.volumes.reservations.plans, *self.knowledge.plans}:
-            if uid not in held or uid not in self._scheduler._stages._ways:
+            if uid not in held or uid not in self._loop.binding_cycle._entries:
                 self._trace.violate("21 volumes", f"volumes are reserved for {uid}, which has given up", uid)
 
     # --- where it puts pods ------------------------------------------------------------------------------------------
@@ -423,7 +425,7 @@ class Overseer:
     def _check_limit(self, key: str, node: str, request: Request) -> None:
         """Invariant 18, whatever came before the bind: an extender, a permit, volumes."""
         self._sent = {one for one in self._sent if not one.answer.done()} | {request}
-        limit = self.runtime._scheduler._binder._ours._limit
+        limit = self.runtime.components.loop.binder._ours._limit
         if len(self._sent) > limit:
             said = f"{len(self._sent)} binds are under way with that of {key}, and there may be {limit}"
             self._trace.violate("18 bind limit", said, key, node)
@@ -432,7 +434,7 @@ class Overseer:
         """Invariant 22. One that has waited for its time goes beside binds; how many those are, the gate counts."""
         binds = [one for one in self._sent if not one.answer.done() and one.sent < request.sent]
         self._beside_binds += bool(binds)
-        if self._beside_binds > self.runtime._cluster.gate.late["event"]:
+        if self._beside_binds > self.runtime.components.cluster.gate.late["event"]:
             said = f"an event is sent while {len(binds)} binds are under way, and has not waited"
             self._trace.violate("22 order of writes", said, request.path)
 
@@ -492,9 +494,8 @@ class Overseer:
 
     def check_step(self) -> None:
         """Invariants 5, 6 and 14, for what this step has touched."""
-        if self.runtime._faults.counts or self._scheduler._faults.counts:
-            counts = {**self.runtime._faults.counts, **self._scheduler._faults.counts}
-            self._trace.violate("14 faults", f"something failed that nobody expected: {counts}")
+        if counts := self.runtime.components.errors.counts:
+            self._trace.violate("14 faults", f"something failed that nobody expected: {dict(counts)}")
         if not self._touched:
             return
         for uid in self._touched:
@@ -588,7 +589,7 @@ class Overseer:
 
     def _check_nominations_under_way(self) -> None:
         """What we decided of the node that a pod waits for is written, or is going to be."""
-        waiting = self.runtime._cluster._conditions._nominations
+        waiting = self.runtime.components.cluster._conditions._nominations
         for uid, nomination in self.knowledge.nominations.items():
             body = self.knowledge.pod(uid)
             if body is None or nomination.version is not None or uid in waiting or not self.knowledge.wanted(uid):
@@ -637,7 +638,7 @@ class Overseer:
 
 
 def runtime_usage(runtime: Runtime) -> Any:
-    return runtime._book.usage
+    return runtime.components.policies.usage
 
 
 def sums(table: Any, name: str) -> object:

@@ -46,8 +46,8 @@ class Pushing:
         self._trace = trace
         self._newest = newest
         self._profile = profile
-        self._scheduler = runtime._scheduler
-        self._state = runtime._cache.state
+        self._loop = runtime.components.loop
+        self._state = runtime.components.cache.state
         self._victims: dict[str, dict[str, str]] = {}  # by UID: the UIDs that it has to go for, and the node of each
         self._guarded: dict[str, list[str]] = {}  # victims that go: the keys of the budgets that they count against
 
@@ -74,7 +74,7 @@ class Pushing:
     def after_preempt(self, _: object, __: object, pod: Pod, ___: object, ____: object, nomination: Any) -> None:
         """Whoever is less important waits for this node no more, and the victims count against their budgets."""
         self._check_alone(self._newest(pod), nomination.node)
-        leaving = self._scheduler._preempting._evicting._leaving
+        leaving = self._loop.evicting._leaving
         for victim in nomination.victims:
             if victim.uid in leaving:
                 budgets = self._knowledge.world().objects.get(BUDGET, {})
@@ -143,7 +143,7 @@ class Pushing:
 
     def _check_counted(self) -> None:
         """Who is to go and does not show it yet is taken off what his budgets allow."""
-        leaving = self._scheduler._preempting._evicting._leaving
+        leaving = self._loop.evicting._leaving
         for uid, keys in list(self._guarded.items()):
             body = self._knowledge.pod(uid)
             if uid not in leaving or body is None or body["metadata"].get("deletionTimestamp"):
@@ -170,7 +170,7 @@ class Pushing:
             self._trace.violate(
                 "8 victims", f"{key} is deleted, and nobody waits for its room", key, *self._victims[uid]
             )
-        if moment == "sent" and uid in {waiting.pod.uid for waiting in self._scheduler._stages.waiting}:
+        if moment == "sent" and uid in {waiting.pod.uid for waiting in self._loop.binding_cycle.waiting}:
             said = f"{key} is deleted, and could be turned away: it waits for its permit"
             self._trace.violate("8 victims", said, key, uid)
 
@@ -187,7 +187,7 @@ class Pushing:
         item = push.item
         if not self._waits_for(item.uid, push.node):
             return  # it was tried again meanwhile, and is parked for what was found then
-        part = self._scheduler._queue.part_of(item.uid)
+        part = self._loop.queue.part_of(item.uid)
         if part is not None and part.value == "unschedulable":
             said = f"{item.pod.key} is parked, and nobody is left whom it pushes out of {push.node}"
             self._trace.violate("10 liveness", said, item.pod.key, item.uid, push.node)

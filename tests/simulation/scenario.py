@@ -119,7 +119,7 @@ class Scenario:
 
     def _held(self) -> set[str]:
         """The nodes that pods were given and are not bound to yet; with several replicas, or are nominated to."""
-        caches = [berth.runtime._cache for berth in self.replicas]
+        caches = [berth.runtime.components.cache for berth in self.replicas]
         held = {assumption.node_name for cache in caches for assumption in cache.assumed().values()}
         return held.union(*(cache.state.nominated for cache in caches)) if self._count > 1 else held
 
@@ -173,10 +173,9 @@ class Scenario:
             self._parse,
             self._bound,
             has_peers=self._count > 1,
+            has_hints=self._hints,
             on_landed=self._seats.on_landed,
         )
-        if not self._hints:
-            berth.runtime._queue.hints = None
         self.berths.append(berth)
         self.replicas.append(berth)
         berth.start()

@@ -74,5 +74,5 @@ class Seats:
 
 
 def _identity(berth: BerthProcess) -> str:
-    lead = berth.runtime.lead
+    lead = berth.runtime.leader
     return "" if lead is None else lead.leadership.identity

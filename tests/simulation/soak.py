@@ -36,8 +36,9 @@ from types import CoroutineType, FunctionType, ModuleType
 from typing import Any
 
 from berth.cluster import conditions
+from berth.cluster.resources import RESOURCES
 from berth.model import KINDS
-from berth.runtime import RESOURCES, Options, Runtime
+from berth.runtime import Options, make_runtime
 from berth.scheduler.cache import versions
 from berth.scheduler.cache.cache import Cache
 from berth.sim.errors import StatusError
@@ -295,7 +296,7 @@ class Soak:
         self.weather._page = 0
         link = Link(self.loop.time)
         api = SimApi(self.loop, self.store, self.weather, link)
-        self.runtime = Runtime(Options(https_address="", seed=seed, standalone=True), clock=clock, api=api)
+        self.runtime = make_runtime(Options(https_address="", seed=seed, standalone=True), clock=clock, api=api)
         self.watchers = [
             Watcher(self.loop, self.store, self.weather, resource, self.runtime.on_event, link)
             for resource in RESOURCES
@@ -322,10 +323,8 @@ class Soak:
         await self._rest()
         self._check_drift()
         self._check_settled()
-        statistics = self.runtime.statistics()
-        for counts in (statistics["faults"], statistics["scheduler"]["faults"]):
-            if counts:
-                self.problems.append(f"faults: {counts}")
+        if counts := self.runtime.statistics()["faults"]:
+            self.problems.append(f"faults: {counts}")
         await self._empty()
         await self.runtime.stop()
         for task in tasks:
@@ -350,7 +349,7 @@ class Soak:
 
     def _is_warm(self) -> bool:
         """Whether what is remembered of pods that are gone is as much as it is going to be."""
-        gone = self.runtime._cache._registers["Pod"]._removed
+        gone = self.runtime.components.cache._registers["Pod"]._removed
         return len(gone) >= versions.REMOVED_REMEMBERED and self.loop.time() >= WARM_SECONDS
 
     def _held_kibibytes(self) -> float:
@@ -373,7 +372,7 @@ class Soak:
             fields = next(one.field_selector for one in RESOURCES if one.kind == kind.name)
             for body in self.store.list(resource, field_selector=fields).items if resource else ():
                 fresh.observe(kind.name, body)
-        ours, true = self.runtime._cache.state.table, fresh.state.table
+        ours, true = self.runtime.components.cache.state.table, fresh.state.table
         names = {node.name for node in true.nodes()}
         if names != {node.name for node in ours.nodes()}:
             self.problems.append("drift: the cache has other nodes than there are")
@@ -388,12 +387,12 @@ class Soak:
         world, waiting = World.of(bodies), 0
         for body in self.store.list(PODS, field_selector="spec.nodeName=").items:
             waiting += 1
-            pod = self.runtime._cache.pending.get(body["metadata"]["uid"])
+            pod = self.runtime.components.cache.pending.get(body["metadata"]["uid"])
             name = body["metadata"]["name"]
             if pod is None:
                 self.problems.append(f"liveness: {name} waits, and is not known")
                 continue
-            active = self.runtime._scheduler._intake.policy_for(pod)
+            active = self.runtime.components.loop.intake.policy_for(pod)
             if active is not None and (found := feasible(world, reference_profile(active.policy), pod)):
                 self.problems.append(f"liveness: {name} waits, and fits on {found[:3]}")
             if not any(one["type"] == "PodScheduled" for one in body["status"].get("conditions") or ()):
@@ -404,7 +403,7 @@ class Soak:
         for pod in self.store.list(PODS).items:
             self.store.delete(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"], grace_period_seconds=0)
         await asyncio.sleep(60.0)
-        cache, queue = self.runtime._cache, self.runtime._queue
+        cache, queue = self.runtime.components.cache, self.runtime.components.queue
         known = cache.known("Pod")
         left = {"pending": cache.pending, "assumed": cache.assumed(), "known": known, "queue": queue._items}
         for what, there in left.items():

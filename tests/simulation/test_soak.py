@@ -24,7 +24,7 @@ def test_a_sum_that_is_off_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = soak._check_drift
 
     def check() -> None:
-        table = soak.runtime._cache.state.table
+        table = soak.runtime.components.cache.state.table
         table.used[0, 0] += 1
         shipped()
         table.used[0, 0] -= 1
@@ -35,13 +35,13 @@ def test_a_sum_that_is_off_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pods_that_are_forgotten_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     soak = short()
-    shipped = soak.runtime._queue.add
+    shipped = soak.runtime.components.queue.add
 
     def add(pod: Pod) -> None:
         if not pod.name.startswith("app-1"):
             shipped(pod)
 
-    monkeypatch.setattr(soak.runtime._queue, "add", add)
+    monkeypatch.setattr(soak.runtime.components.queue, "add", add)
     assert [problem for problem in soak.run() if problem.startswith("liveness")]
 
 

@@ -17,7 +17,7 @@ from berth.collector import Collector
 from berth.configuration import Options
 from berth.elector import Elector
 from berth.handlers import watch
-from berth.runtime import Runtime
+from berth.runtime import Runtime, make_runtime
 from berth.scheduler.ports import Clock
 from berth.serving.server import CannotServe
 from berth.signals import take_signals
@@ -27,8 +27,8 @@ _log = logging.getLogger(__name__)
 
 async def operate(options: Options, begun: Beginning) -> int:
     """Until it is stopped or fails; the exit code."""
-    runtime = Runtime(
-        options, api=begun.api, credentials=begun.credentials, identity=begun.identity, collector=Collector()
+    runtime = make_runtime(
+        options, api=begun.api, credentials=begun.credentials, seen_cluster=begun.seen_cluster, collector=Collector()
     )
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, runtime.dump)
     try:
@@ -51,9 +51,9 @@ async def operate(options: Options, begun: Beginning) -> int:
 async def _may_begin(runtime: Runtime, contact: "asyncio.Task[str | None]") -> str | None:
     """Why there is no use in watching."""
     problem = await contact
-    if problem is not None or runtime.lead is None:
+    if problem is not None or runtime.leader is None:
         return problem
-    return await _join(runtime.lead.peering, RealClock())
+    return await _join(runtime.leader.peering, RealClock())
 
 
 async def _unless_stopped(work: Coroutine[Any, Any, str | None], stopping: asyncio.Event) -> str | None:
@@ -100,8 +100,8 @@ async def _watch_until_stopped(runtime: Runtime, stopping: asyncio.Event) -> int
     end_watch = asyncio.Event()
     elector = _start_elector(runtime)
     watching = asyncio.create_task(watch(runtime, end_watch, lambda: take_signals(stopping, FAILED)), name="watching")
-    waits = [asyncio.ensure_future(stopping.wait()), runtime.failure, watching]
-    await asyncio.wait([wait for wait in waits if wait is not None], return_when=asyncio.FIRST_COMPLETED)
+    waits = [asyncio.ensure_future(stopping.wait()), asyncio.ensure_future(runtime.wait_failure()), watching]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     failed = not stopping.is_set()
     await runtime.stop_scheduling()
     await runtime.step_down()
@@ -113,8 +113,8 @@ async def _watch_until_stopped(runtime: Runtime, stopping: asyncio.Event) -> int
 
 
 def _start_elector(runtime: Runtime) -> Elector | None:
-    if runtime.lead is None:
+    if runtime.leader is None:
         return None
-    elector = Elector(runtime.lead, Credentials(runtime.credentials.source))
+    elector = Elector(runtime.leader, Credentials(runtime.credentials.source))
     elector.start()
     return elector

@@ -14,7 +14,7 @@ from berth.client import make_client
 from berth.cluster.api import Api
 from berth.cluster.credentials import Credentials, Source
 from berth.cluster.errors import ApiError, CredentialsError
-from berth.cluster.identity import ClusterIdentity
+from berth.cluster.identity import ClusterIdentity, SeenCluster
 from berth.configuration import Options
 from berth.configuration.introduction import introduce
 from berth.later import import_at_once
@@ -27,7 +27,7 @@ class Beginning:
 
     credentials: Credentials
     api: Api
-    identity: ClusterIdentity
+    seen_cluster: SeenCluster
     contact: "asyncio.Task[str | None]"  # what no waiting would repair
     stopping: asyncio.Event
 
@@ -43,10 +43,11 @@ async def run_until_stopped(options: Options) -> int:
         await api.open()
     except CredentialsError as error:
         return complain(f"berth run: {error}")
-    identity = ClusterIdentity(api)
+    seen_cluster = SeenCluster()
+    identity = ClusterIdentity(api, seen_cluster)
     contact = asyncio.create_task(_first_contact(identity, credentials), name="first-contact")
     process = await asyncio.to_thread(import_at_once, "berth.cli.process")
-    code: int = await process.operate(options, Beginning(credentials, api, identity, contact, stopping))
+    code: int = await process.operate(options, Beginning(credentials, api, seen_cluster, contact, stopping))
     return code
 
 

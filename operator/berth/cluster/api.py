@@ -9,7 +9,7 @@ A request ends in one of three ways: a dict, `ApiError` (the server said no) or 
 failure, half an answer, a token that cannot be read, anything else: nobody knows whether it was carried out). A 401
 reloads the credentials once and asks again, which is safe because a request that was not let in has done nothing.
 
-A request that is `fenced` ends in a fourth way where several replicas run: `NotLeading`, and nothing was sent. The
+A request behind a fence ends in a fourth way where several replicas run: `NotLeading`, and nothing was sent. The
 fence is asked twice, before a connection is looked for and right before the first byte is written, also when a 401 has
 the request sent again; and it limits how long the request may take.
 
@@ -20,7 +20,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import orjson
@@ -29,6 +29,7 @@ from berth import __version__
 from berth.cluster.credentials import Credentials
 from berth.cluster.deep_json import decode
 from berth.cluster.errors import ApiError, CredentialsError, Malformed, Unreachable
+from berth.cluster.fence import Fence
 from berth.cluster.http1 import Answer, Request
 from berth.cluster.pool import DirectTransport
 from berth.cluster.transport import Misconfigured, Transport, find_proxy
@@ -46,19 +47,6 @@ USER_AGENT = f"berth/{__version__}"
 _PATH = re.compile(r"(/[A-Za-z0-9._:~-]+)+")
 
 _log = logging.getLogger(__name__)
-
-
-class Fence(Protocol):
-    """Who is asked before each write."""
-
-    @property
-    def request_seconds(self) -> float:
-        """The longest that a fenced request may take."""
-        ...
-
-    def check(self) -> None:
-        """Raises NotLeading."""
-        ...
 
 
 class OpenTransport(Protocol):
@@ -107,11 +95,9 @@ class Api:
         self._reachable = True
         self._answered_seconds: float | None = None
         self._renewal_failed = False
-        self.on_return: Callable[[], None] = lambda: None
-        """Called when an answer arrives after requests that got none."""
-        self.fence: Fence | None = None
-        self.stopped_writing = ""
-        """Why nothing may be written any more; while it is not empty, every request but GET fails unsent."""
+        self._no_writes_because = ""
+        self.returned = asyncio.Event()
+        """Set when an answer arrives after requests that got none, and cleared by the one who acts on it."""
 
     @property
     def reachable(self) -> bool:
@@ -122,6 +108,10 @@ class Api:
     def last_answer_seconds(self) -> float | None:
         """How long ago a request last got an answer other than that the server has failed; None: never."""
         return None if self._answered_seconds is None else time.monotonic() - self._answered_seconds
+
+    def stop_writing(self, reason: str) -> None:
+        """Send nothing any more that may write: from now on every request but GET fails unsent."""
+        self._no_writes_because = reason
 
     async def open(self) -> None:
         """Load the credentials and make ready to connect, unless that is done; CredentialsError if it is impossible."""
@@ -145,13 +135,13 @@ class Api:
         accept: str = JSON,
         query: Mapping[str, str] | None = None,
         timeout_seconds: float = 30.0,
-        fenced: bool = False,
+        fence: Fence | None = None,
     ) -> tuple[int, dict[str, Any]]:
-        """The status and the decoded answer; raises ApiError or Unreachable, and NotLeading if it is fenced."""
+        """The status and the decoded answer; raises ApiError or Unreachable, and NotLeading if the fence is closed."""
         _check_path(path)
-        if self.stopped_writing and method != "GET":
-            raise (NotLeading if fenced else Unreachable)(f"{method} {path}: {self.stopped_writing}: nothing was sent")
-        fence = self.fence if fenced else None
+        if self._no_writes_because and method != "GET":
+            not_sent = Unreachable if fence is None else NotLeading
+            raise not_sent(f"{method} {path}: {self._no_writes_because}: nothing was sent")
         if fence is not None:
             timeout_seconds = min(timeout_seconds, fence.request_seconds)
         data = None if body is None else _encode(body)
@@ -163,11 +153,6 @@ class Api:
         if answer.status >= 300:
             raise _refusal(answer)
         return answer.status, _decode(answer.raw)
-
-    def check_fence(self) -> None:
-        """Raises NotLeading where a fenced request would."""
-        if self.fence is not None:
-            self.fence.check()
 
     async def _exchange(self, request: Request, timeout_seconds: float, fence: Fence | None) -> Answer:
         transport = self._transport
@@ -199,7 +184,7 @@ class Api:
         came_back = reachable and not self._reachable
         self._reachable = reachable
         if came_back:
-            self.on_return()
+            self.returned.set()
 
     async def _renew(self, generation: int) -> bool:
         """Load the credentials again, once for all requests that were refused with the same ones."""
@@ -261,7 +246,7 @@ def _encode(body: Mapping[str, Any] | Sequence[Any]) -> bytes:
 
 
 def _nothing() -> None:
-    """Who is not fenced asks nobody."""
+    """There is no fence to ask."""
 
 
 def _describe(error: BaseException, timeout_seconds: float) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from berth.cluster.api import Api
 from berth.cluster.delays import pause_seconds
 from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.fence import Fence
 from berth.model import Pod
 from berth.scheduler.ports import BindRefused, Clock, OutcomeUnknown, Unavailable
 
@@ -36,12 +37,14 @@ class Binder:
         self,
         api: Api,
         clock: Clock,
+        fence: Fence,
         *,
         client_seconds: float = CLIENT_SECONDS,
         server_seconds: float = SERVER_SECONDS,
     ) -> None:
         self._api = api
         self._clock = clock
+        self._fence = fence
         self._client_seconds = client_seconds
         self._query = {"timeout": f"{server_seconds:g}s"}
 
@@ -77,7 +80,7 @@ class Binder:
             body=binding,
             query=self._query,
             timeout_seconds=self._client_seconds,
-            fenced=True,
+            fence=self._fence,
         )
 
     async def read_pod(self, pod: Pod) -> Mapping[str, Any] | None:

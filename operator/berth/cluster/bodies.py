@@ -19,6 +19,7 @@ from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.listing import WatchedResource, list_objects
 from berth.model import Node, Pod
 from berth.scheduler.extenders.extender_protocol import Needs
+from berth.scheduler.object_events import ObjectEvent
 from berth.scheduler.ports import Cluster, Unavailable
 
 NODES = WatchedResource("Node", "", "v1", "nodes", namespaced=False)
@@ -50,31 +51,34 @@ class ObjectBodies:
         if not self._needs.nodes:
             self._nodes.clear()
 
-    def observe(self, kind: str, body: Mapping[str, Any]) -> None:
-        if kind == "Node" and self._needs.nodes:
-            self._keep_node(body)
-            self._since_filling.add(body["metadata"]["name"])
-        elif kind == "Pod" and self._needs.scheduler_names:
-            fragment = _fragment(body) if self._is_wanted(body.get("spec")) else None
-            if fragment is None:
-                self._pods.pop(body["metadata"]["uid"], None)
-            else:
-                self._pods[body["metadata"]["uid"]] = fragment
+    def on_event(self, event: ObjectEvent) -> None:
+        """Keep the object as it is now, if extenders need it, or forget it."""
+        if event.kind == "Node" and self._needs.nodes:
+            self._since_filling.add(event.identity.key)
+            self._follow_node(event)
+        elif event.kind == "Pod" and self._needs.scheduler_names:
+            self._follow_pod(event)
+
+    def _follow_node(self, event: ObjectEvent) -> None:
+        name, uid = event.identity.key, event.identity.uid
+        if not event.is_removal:
+            self._keep_node(name, uid, event.body)
+        elif self._nodes.get(name, ("",))[0] == uid:
+            del self._nodes[name]
+
+    def _follow_pod(self, event: ObjectEvent) -> None:
+        is_kept = not event.is_removal and self._is_wanted(event.body.get("spec"))
+        fragment = _fragment(event.body) if is_kept else None
+        if fragment is None:
+            self._pods.pop(event.identity.uid, None)
+        else:
+            self._pods[event.identity.uid] = fragment
 
     def _is_wanted(self, spec: object) -> bool:
         if not isinstance(spec, Mapping) or spec.get("nodeName"):
             return False
         name = spec.get("schedulerName")
         return isinstance(name, str) and name in self._needs.scheduler_names
-
-    def remove(self, kind: str, body: Mapping[str, Any]) -> None:
-        metadata = body["metadata"]
-        if kind == "Pod":
-            self._pods.pop(metadata.get("uid", ""), None)
-        elif kind == "Node" and self._needs.nodes:
-            self._since_filling.add(metadata["name"])
-            if self._nodes.get(metadata["name"], ("",))[0] == metadata.get("uid"):
-                del self._nodes[metadata["name"]]
 
     def statistics(self) -> dict[str, int]:
         return {"pods": len(self._pods), "nodes": len(self._nodes)}
@@ -101,8 +105,9 @@ class ObjectBodies:
         """Every node; what the watch says meanwhile is newer than the list."""
         self._since_filling.clear()
         for body in await self._list_nodes():
-            if body["metadata"]["name"] not in self._since_filling:
-                self._keep_node(body)
+            name, uid = body["metadata"]["name"], body["metadata"]["uid"]
+            if name not in self._since_filling:
+                self._keep_node(name, uid, body)
 
     async def _list_nodes(self) -> list[dict[str, Any]]:
         try:
@@ -110,12 +115,12 @@ class ObjectBodies:
         except (ApiError, Unreachable) as error:
             raise Unavailable(f"the nodes cannot be listed: {error}") from error
 
-    def _keep_node(self, body: Mapping[str, Any]) -> None:
-        name, fragment = body["metadata"]["name"], _fragment(body)
+    def _keep_node(self, name: str, uid: str, body: Mapping[str, Any]) -> None:
+        fragment = _fragment(body)
         if fragment is None:
             self._nodes.pop(name, None)
         else:
-            self._nodes[name] = (body["metadata"]["uid"], fragment)
+            self._nodes[name] = (uid, fragment)
 
 
 def _fragment(body: Mapping[str, Any]) -> orjson.Fragment | None:

@@ -8,7 +8,7 @@ the gap. So a metadata-only list of our own is compared with what has arrived, k
          +-> listed in a newer version than seen: on its way, or stale ---(still so after a while)---> read: drift
          +-> seen before the list began, not listed: gone, if that is proven (`proof`), and removed
          |                         +---(the watch does not say so)---> drift
-         +-> older than what was seen before it began, twice: the store has gone back in time (`on_rewound`)
+         +-> older than what was seen before it began, twice: the store has gone back in time (`Drift.note_rewound`)
 
 An answer that is not a list of the kind proves nothing and changes nothing (`listing`). The list is requested again.
 
@@ -22,8 +22,9 @@ opened again, when the API server comes back after an outage, when the confirmat
 (`report`), and regularly. Once synced, a kind stays synced: a resync repairs (`drift`). A kind whose API is not served
 is synced and empty, and every regular resync looks at it again.
 
-A store that was restored from a backup has older versions than before. `on_rewound` is called, and the kind is not
-compared until `start_over`. From then on no kind is synced; each becomes so when everything listed was shown anew.
+A store that was restored from a backup has older versions than before. That is reported (`Drift.note_rewound`), and the
+kind is not compared until `start_over`. From then on no kind is synced; each becomes so when everything listed was
+shown anew.
 
 A replica that is about to lead needs more (`confirm`): the watch has shown everything that exists *now*. Nothing is
 read for that; a watch that shows nothing fails it.
@@ -40,12 +41,13 @@ from itertools import islice
 from typing import Any
 
 from berth.cluster.api import Api
-from berth.cluster.drift import GHOST, MISSING, REWOUND, STALE, Drift, Known
+from berth.cluster.drift import GHOST, MISSING, STALE, Drift, Known
 from berth.cluster.errors import ApiError, Malformed, Unreachable
 from berth.cluster.identity import ClusterIdentity
 from berth.cluster.listing import PART, Listing, ListInProgress, WatchedResource, list_metadata, version_now
 from berth.cluster.proof import Proof
 from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.object_events import removed_from_list
 from berth.scheduler.ports import Clock
 from berth.scheduler.waiting import wait_for_signal
 
@@ -95,31 +97,35 @@ class CacheSync:
         self,
         api: Api,
         clock: Clock,
-        faults: ErrorLog,
+        errors: ErrorLog,
         known: Known,
         resources: tuple[WatchedResource, ...],
         *,
+        drift: Drift,
         identity: ClusterIdentity,
         on_synced: Callable[[], None],
-        on_rewound: Callable[[str], None],
         regular_seconds: float = REGULAR_SECONDS,
         bulk: Collection[str] = (),
     ) -> None:
         """`bulk`: the kinds whose lists are read in bulk."""
         self._api = api
         self._clock = clock
-        self._faults = faults
+        self._errors = errors
         self._known = known
+        self._drift = drift
         self._on_synced = on_synced
-        self._on_rewound = on_rewound
         self._proof = Proof(api, clock, identity)
         self._regular_seconds = regular_seconds
         self._syncs = {resource.kind: _KindSync(resource, samples=resource.kind in bulk) for resource in resources}
         self._tasks: list[asyncio.Task[None]] = []
         self._proofs: dict[asyncio.Task[None], None] = {}  # in the order in which they began
-        self._is_told = False
+        self._has_reported = False
         self._gone_lately: dict[str, set[str]] | None = None  # by kind, while `confirm` runs
-        self._drift = Drift(api, known)
+
+    @property
+    def is_running(self) -> bool:
+        """Between `start` and `stop`."""
+        return bool(self._tasks)
 
     def start(self) -> None:
         for sync in self._syncs.values():
@@ -138,7 +144,7 @@ class CacheSync:
     async def start_over(self) -> None:
         """The store has gone back in time and `known` knows it: sync every kind as if for the first time."""
         await self.stop()
-        self._is_told = False
+        self._has_reported = False
         self._syncs = {kind: _KindSync(sync.resource) for kind, sync in self._syncs.items()}
         self.start()
 
@@ -171,7 +177,7 @@ class CacheSync:
     def end_list(self, listed: ListInProgress) -> None:
         """Such a list is complete, and everything on it has been noted: what it lacks is gone, if that is proven."""
         sync = self._syncs[listed.kind]
-        if listed.is_sound and self._tasks:
+        if listed.is_sound and self.is_running:
             task = asyncio.create_task(self._believe(sync, listed), name=f"list-{listed.kind}")
             self._proofs[task] = None
             task.add_done_callback(self._proofs.pop)
@@ -184,7 +190,7 @@ class CacheSync:
             _log.debug("%s: what a list of the watch lacks cannot be judged: %s", listed.kind, error)
             sync.wanted.set()
         except Exception as error:
-            self._faults.note("judging a list of", sync.resource.plural, error)
+            self._errors.note("judging a list of", sync.resource.plural, error)
             sync.wanted.set()
 
     async def _remove_unlisted(self, sync: _KindSync, listed: ListInProgress) -> None:
@@ -197,7 +203,7 @@ class CacheSync:
         gone = await self._proof.gone(sync.resource, listed.before, listing, alone=False)
         # What was shown in a newer version than the list's was made, or made again, after it.
         for uid in self._known.behind(kind, dict.fromkeys(gone, listing.number + 1)):
-            self._known.remove(kind, _stub(uid, gone[uid]), told=False)
+            self._known.on_event(removed_from_list(kind, uid, gone[uid]))
 
     async def check_watch(self, kind: str, version: int) -> None:
         """The watch goes on from this version: see that the store has come so far. Never raises.
@@ -213,7 +219,7 @@ class CacheSync:
             if 0 < number < version:
                 number = await version_now(self._api, sync.resource)  # one answer alone may come from anywhere
             if 0 < number < version and self._syncs[kind] is sync:
-                self.tell_rewound(kind, f"version {number}, and the watch goes on from {version}")
+                self._drift.note_rewound(kind, f"version {number}, and the watch goes on from {version}")
         except (ApiError, Unreachable) as error:
             _log.debug("%s: the current version cannot be read: %s", kind, error)
             self.want(kind)
@@ -284,11 +290,6 @@ class CacheSync:
         """Let everything else that is ready run: a pass over all objects of a kind takes as long as a step may."""
         await asyncio.sleep(0)
 
-    def tell_rewound(self, kind: str, words: str) -> None:
-        """The versions of this kind are older than they were."""
-        self._drift.note(kind, REWOUND, (words,))
-        self._on_rewound(f"{kind}: {words}")
-
     def report(self) -> None:
         """Compare every kind soon, and log the result, also where nothing had drifted."""
         for kind, sync in self._syncs.items():
@@ -336,7 +337,7 @@ class CacheSync:
                 await self._wait_wanted(sync, AFRESH_SECONDS if listing.is_sample else self._regular_seconds)
             except Exception as error:
                 sync.problem = f"cannot be synced: {type(error).__name__}"
-                self._faults.note("counting", sync.resource.plural, error)
+                self._errors.note("counting", sync.resource.plural, error)
                 await self._clock.sleep(LONGEST_PAUSE_SECONDS)
 
     async def _wait_wanted(self, sync: _KindSync, seconds: float) -> None:
@@ -412,7 +413,7 @@ class CacheSync:
         if await self._is_rewound(sync, newest, listing):
             listing = await list_metadata(self._api, resource)  # one alone may come from anywhere
             if await self._is_rewound(sync, newest, listing):
-                self._tell_rewound(sync, newest, listing)
+                self._report_rewound(sync, newest, listing)
         if not sync.synced:
             await self._proof.check_first(resource, listing)
         gone = await self._proof.gone(resource, before, listing)
@@ -427,7 +428,7 @@ class CacheSync:
         known = self._known.known(kind).uids
         ghosts = {uid: key for uid, key in gone.items() if uid in known and uid not in sync.shown}
         for uid, key in ghosts.items():
-            self._known.remove(kind, _stub(uid, key), told=False)
+            self._known.on_event(removed_from_list(kind, uid, key))
         sync.ghosts |= ghosts
 
     async def _is_rewound(self, sync: _KindSync, newest: int, listing: Listing) -> bool:
@@ -445,14 +446,14 @@ class CacheSync:
         """Those of these UIDs that are known in an older version than this."""
         return [uid async for part in self._parts(versions) for uid in self._known.behind(kind, part)]
 
-    def _tell_rewound(self, sync: _KindSync, newest: int, listing: Listing) -> None:
+    def _report_rewound(self, sync: _KindSync, newest: int, listing: Listing) -> None:
         """Raises Malformed: what such a list says is believed when everything starts over."""
         kind = sync.resource.kind
         words = f"version {listing.number} after {newest}"
         if listing.number >= newest:
             some = self._known.contradicted(kind, listing.versions, listing.number)
             words = f"{listing.objects[some[0]]} is older than it was, and so are {len(some) - 1} more"
-        self.tell_rewound(kind, words)
+        self._drift.note_rewound(kind, words)
         raise Malformed("its versions are older than they were, as after a restore from a backup")
 
     def _compare(self, sync: _KindSync, listing: Listing) -> None:
@@ -486,9 +487,9 @@ class CacheSync:
         if not sync.synced:
             sync.synced = True
             _log.info("%s: cache synced (%d objects)", sync.resource.plural, len(self._known.known(sync.resource.kind)))
-        if self.synced and not self._is_told:
+        if self.synced and not self._has_reported:
             self._on_synced()
-            self._is_told = True
+            self._has_reported = True
 
     # --- drift ---------------------------------------------------------------------------------------------------
 
@@ -519,11 +520,6 @@ class CacheSync:
         kind = sync.resource.kind
         known, unsure = self._known.known(kind).uids, self._known.unsure(kind)
         sync.missing = {uid: key for uid, key in sync.missing.items() if uid not in known or uid in unsure}
-
-
-def _stub(uid: str, key: str) -> dict[str, Any]:
-    namespace, _, name = key.rpartition("/")
-    return {"metadata": {"uid": uid, "name": name, **({"namespace": namespace} if namespace else {})}}
 
 
 def _briefly(error: ApiError | Unreachable) -> str:

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from berth.cluster.api import STRATEGIC_MERGE_PATCH, Api
 from berth.cluster.binder import pod_path
 from berth.cluster.errors import ApiError
+from berth.cluster.fence import Fence
 from berth.cluster.gate import WriteGate
 from berth.cluster.outbox import Outbox
 from berth.model import Pod
@@ -63,10 +64,11 @@ class _Written(NamedTuple):
 class Conditions:
     """Writes PodScheduled=False in the background."""
 
-    def __init__(self, api: Api, clock: Clock, faults: ErrorLog, gate: WriteGate) -> None:
+    def __init__(self, api: Api, clock: Clock, errors: ErrorLog, gate: WriteGate, fence: Fence) -> None:
         self._api = api
         self._clock = clock
-        self._outbox: Outbox[Report] = Outbox("pod condition", self._write, clock, faults, gate)
+        self._fence = fence
+        self._outbox: Outbox[Report] = Outbox("pod condition", self._write, clock, errors, gate)
         self._written: OrderedDict[str, _Written] = OrderedDict()
         self._on_its_way: dict[str, Report] = {}
         self._nominations: dict[str, _Nomination] = {}  # to be written
@@ -144,7 +146,7 @@ class Conditions:
                 pod_path(pod.namespace, pod.name, "status"),
                 body={"metadata": {"uid": uid}, "status": status},
                 content_type=STRATEGIC_MERGE_PATCH,
-                fenced=True,
+                fence=self._fence,
             )
         except ApiError as error:
             if error.status != 422 or IS_BOUND not in error.message:

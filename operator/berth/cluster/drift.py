@@ -12,12 +12,13 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
-from typing import Any, Protocol
+from typing import Protocol
 
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.listing import WatchedResource
 from berth.scheduler.cache.versions import KnownKeys
+from berth.scheduler.object_events import EventListener, ObjectEvent, identify
 
 MISSING, STALE, GHOST, REWOUND = "missing", "stale", "ghost", "rewound"
 READS_AT_ONCE = 8
@@ -33,7 +34,7 @@ _TEXTS = {
 _log = logging.getLogger(__name__)
 
 
-class Known(Protocol):
+class Known(EventListener, Protocol):
     """What is read and updated here: the scheduler's view of a kind."""
 
     def known(self, kind: str) -> KnownKeys:
@@ -56,19 +57,15 @@ class Known(Protocol):
         """Known UIDs that have not been shown since the store went back in time."""
         ...
 
-    def observe(self, kind: str, body: Mapping[str, Any]) -> None: ...
-
-    def remove(self, kind: str, body: Mapping[str, Any], *, told: bool) -> None:
-        """`told`: the API server reported the deletion; otherwise a list lacks the object."""
-        ...
-
 
 class Drift:
     """Reads what has to be read, and keeps count by kind."""
 
-    def __init__(self, api: Api, known: Known) -> None:
+    def __init__(self, api: Api, known: Known, *, on_rewound: Callable[[str], None]) -> None:
+        """`on_rewound` is called when versions have gone back, as after a restore from a backup."""
         self._api = api
         self._known = known
+        self._on_rewound = on_rewound
         self.counts: dict[str, Counter[str]] = {}
 
     def note(self, kind: str, what: str, keys: Iterable[str]) -> None:
@@ -77,6 +74,11 @@ class Drift:
         if named:
             self.counts.setdefault(kind, Counter())[what] += len(named)
             _log.warning(_TEXTS[what], kind, _some(named), extra={"kind": kind})
+
+    def note_rewound(self, kind: str, words: str) -> None:
+        """The versions of this kind are older than they were."""
+        self.note(kind, REWOUND, (words,))
+        self._on_rewound(f"{kind}: {words}")
 
     async def read(
         self, resource: WatchedResource, what: str, objects: Mapping[str, str], is_wanted: Callable[[str], bool]
@@ -100,10 +102,10 @@ class Drift:
         except (ApiError, Unreachable) as error:
             _log.debug("%s %s cannot be read: %s", resource.kind, key, error, extra={"kind": resource.kind})
             return False
-        metadata = body.get("metadata")
-        if not is_wanted(uid) or not isinstance(metadata, dict) or metadata.get("uid") != uid:
+        identity = identify(body)
+        if not is_wanted(uid) or identity is None or identity.uid != uid:
             return False
-        self._known.observe(resource.kind, body)
+        self._known.on_event(ObjectEvent(resource.kind, identity, body))
         return True
 
 

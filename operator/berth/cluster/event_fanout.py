@@ -1,31 +1,30 @@
-"""Hands over what the watches and the cache sync have shown, of every kind, and says what is known of it."""
+"""Event fan-out: hands every event of the watches and the cache sync to the listeners, and says what is known.
 
-from collections.abc import Callable, Mapping, Set
-from typing import Any
+Which version of an object is newer is judged by the cache for most kinds. Policies are not in the cache: they have a
+register here, so that outdated versions of them are dropped as well.
+"""
 
-from berth.cluster.bodies import ObjectBodies
+from collections.abc import Callable, Mapping, Sequence, Set
+
+from berth.cluster.resources import POLICY
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cache.versions import KnownKeys, Register
-from berth.scheduler.scheduler import Scheduler
-
-POLICY = "SchedulingPolicy"
+from berth.scheduler.object_events import EventListener, ObjectEvent
 
 
 class EventFanout:
-    """What the cache sync reads and updates: the cache for most kinds, and a register of our own for policies."""
+    """Implements `berth.cluster.drift.Known`."""
 
     def __init__(
-        self,
-        cache: Cache,
-        scheduler: Scheduler,
-        bodies: ObjectBodies,
-        on_change: Callable[[str, Mapping[str, Any], bool], None],
+        self, cache: Cache, listeners: Sequence[EventListener], *, forget_policy: Callable[[str, str], None]
     ) -> None:
-        """`on_change` is called with every object after it was handed over, and with whether it was removed."""
+        """The listeners are called in their order, the one that updates the cache first.
+
+        `forget_policy` is called with the name and UID of a policy whose next version may be older than the known one.
+        """
         self._cache = cache
-        self._scheduler = scheduler
-        self._bodies = bodies
-        self._on_change = on_change
+        self._listeners = tuple(listeners)
+        self._forget_policy = forget_policy
         self._policies = Register()
 
     def known(self, kind: str) -> KnownKeys:
@@ -50,22 +49,23 @@ class EventFanout:
         self._policies.start_over()
         self._cache.start_over()
 
-    def observe(self, kind: str, body: Mapping[str, Any]) -> None:
-        if kind == POLICY:
-            policy = self._policies.identify(body)
-            if not self._policies.is_news(policy):
-                return
-            if policy.uid in self._policies.unsure:
-                # An older generation than the one in force would be taken for a confirmation.
-                self._scheduler.remove(kind, body)
-            self._policies.record(policy)
-        self._scheduler.observe(kind, body)
-        self._bodies.observe(kind, body)
-        self._on_change(kind, body, False)
+    def on_event(self, event: ObjectEvent) -> None:
+        """Hand the event to every listener; an outdated version of a policy to none."""
+        if event.kind == POLICY and not self._register_policy(event):
+            return
+        for listener in self._listeners:
+            listener.on_event(event)
 
-    def remove(self, kind: str, body: Mapping[str, Any], *, told: bool = True) -> None:
-        if kind == POLICY:
-            self._policies.remove(self._policies.identify(body), told=told)
-        self._scheduler.remove(kind, body, told=told)
-        self._bodies.remove(kind, body)
-        self._on_change(kind, body, True)
+    def _register_policy(self, event: ObjectEvent) -> bool:
+        """Whether the listeners have to hear of the policy."""
+        identity = event.identity
+        if event.is_removal:
+            self._policies.remove(identity, reported_by_watch=event.reported_by_watch)
+            return True
+        if not self._policies.is_news(identity):
+            return False
+        if identity.uid in self._policies.unsure:
+            # An older generation than the one in force would be taken for a confirmation.
+            self._forget_policy(identity.key, identity.uid)
+        self._policies.record(identity)
+        return True

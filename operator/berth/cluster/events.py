@@ -44,10 +44,10 @@ Key = tuple[str, str, str]
 class EventRecorder:
     """Takes events at any rate and posts them as fast as the API server takes them."""
 
-    def __init__(self, api: Api, clock: Clock, instance: str, faults: ErrorLog, gate: WriteGate) -> None:
+    def __init__(self, api: Api, clock: Clock, instance: str, errors: ErrorLog, gate: WriteGate) -> None:
         self._api = api
         self._clock = clock
-        self._faults = faults
+        self._errors = errors
         self._instance = instance[:128]
         self._series: OrderedDict[Key, Record] = OrderedDict()
         self._gate = gate
@@ -182,7 +182,7 @@ class EventRecorder:
                 return self._delays.add(record, pause_seconds(record.attempts, asked_seconds))
             self._give_up(record, error)
         except Exception as error:
-            self._faults.note("posting", f"an event about Pod {record.pod.key}", error, **about(record.pod))
+            self._errors.note("posting", f"an event about Pod {record.pod.key}", error, **about(record.pod))
             self._give_up(record, error)
         else:
             record.written, record.written_seconds = count, self._clock.now()

@@ -14,6 +14,7 @@ from berth.cluster.api import STRATEGIC_MERGE_PATCH, Api
 from berth.cluster.binder import pod_path
 from berth.cluster.delays import pause_seconds
 from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.fence import Fence
 from berth.model import Pod
 from berth.scheduler.ports import Clock, NotEvicted, NotLeading
 
@@ -26,9 +27,10 @@ OTHER_UID = "UID in the precondition"  # a delete is refused in other words than
 class Evictions:
     """Marks and deletes pods."""
 
-    def __init__(self, api: Api, clock: Clock, *, limit_seconds: float = LIMIT_SECONDS) -> None:
+    def __init__(self, api: Api, clock: Clock, fence: Fence, *, limit_seconds: float = LIMIT_SECONDS) -> None:
         self._api = api
         self._clock = clock
+        self._fence = fence
         self._limit_seconds = limit_seconds
 
     async def evict(self, victim: Pod, preemptor: Pod, go_on: Callable[[], bool]) -> bool:
@@ -81,7 +83,7 @@ class Evictions:
             body={"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}},
             content_type=STRATEGIC_MERGE_PATCH,
             timeout_seconds=self._limit_seconds,
-            fenced=True,
+            fence=self._fence,
         )
 
     async def _delete(self, victim: Pod) -> None:
@@ -90,5 +92,5 @@ class Evictions:
             pod_path(victim.namespace, victim.name),
             body={"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": victim.uid}},
             timeout_seconds=self._limit_seconds,
-            fenced=True,
+            fence=self._fence,
         )

@@ -14,6 +14,7 @@ A cluster without the namespace cannot be distinguished from others; nothing fol
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Malformed, OtherCluster, Unreachable
@@ -28,8 +29,16 @@ NAMESPACE = WatchedResource(
 _log = logging.getLogger(__name__)
 
 
-def _tell_nobody(_: str) -> None:
-    """Until there is a runtime: what was seen first is neither another cluster nor an older one."""
+@dataclass(slots=True)
+class SeenCluster:
+    """The cluster that this process began with. The first contact and the runtime share it: what either sees counts."""
+
+    uid: str = ""  # of kube-system as it was first seen; empty before that
+    newest: int = 0  # the greatest version that the store has come to
+
+
+def _ignore(_: str) -> None:
+    """At the first contact: what is seen first is neither another cluster nor an older one."""
 
 
 class ClusterIdentity:
@@ -38,28 +47,28 @@ class ClusterIdentity:
     def __init__(
         self,
         api: Api,
+        seen: SeenCluster,
         *,
-        on_other: Callable[[str], None] = _tell_nobody,
-        on_rewound: Callable[[str], None] = _tell_nobody,
+        on_other: Callable[[str], None] = _ignore,
+        on_rewound: Callable[[str], None] = _ignore,
     ) -> None:
         self._api = api
-        self.on_other = on_other
-        self.on_rewound = on_rewound
-        self._newest = 0
-        self.uid = ""
-        """Of kube-system as it was first seen; empty before that."""
+        self._seen = seen
+        self._on_other = on_other
+        self._on_rewound = on_rewound
         self.problem = ""
         """That another cluster has answered, once one has."""
 
     async def ask(self, timeout_seconds: float = ASK_SECONDS) -> None:
         """Raises OtherCluster; ApiError, Unreachable or Malformed where the server does not say."""
         listing = await self._list(timeout_seconds)
-        if 0 < listing.number < self._newest:
+        seen = self._seen
+        if 0 < listing.number < seen.newest:
             listing = await self._list(timeout_seconds)
-        if 0 < listing.number < self._newest:
-            self.on_rewound(f"the API server is at version {listing.number}, after {self._newest}")
+        if 0 < listing.number < seen.newest:
+            self._on_rewound(f"the API server is at version {listing.number}, after {seen.newest}")
         else:
-            self._newest = max(self._newest, listing.number)
+            seen.newest = max(seen.newest, listing.number)
 
     async def probe(self, timeout_seconds: float = ASK_SECONDS) -> Unreachable | None:
         """Why the API server gives no answer; None when it gives one. ApiError: it does not know us (401)."""
@@ -84,19 +93,19 @@ class ClusterIdentity:
         for uid, name in listing.objects.items():
             if name == SYSTEM:
                 self.note(uid)
-        if self.uid and self.uid not in listing.objects:
+        if self._seen.uid and self._seen.uid not in listing.objects:
             raise Malformed(f"the list of namespaces lacks {SYSTEM}")
 
     def note(self, uid: str) -> None:
         """Namespace kube-system has this UID where the answer comes from. Raises OtherCluster."""
-        if not self.uid:
-            self.uid = uid
-        if uid != self.uid and not self.problem:
-            self.problem = f"another cluster answers: namespace {SYSTEM} has UID {uid}, and had {self.uid}"
-            self.on_other(self.problem)
+        seen = self._seen
+        seen.uid = seen.uid or uid
+        if uid != seen.uid and not self.problem:
+            self.problem = f"another cluster answers: namespace {SYSTEM} has UID {uid}, and had {seen.uid}"
+            self._on_other(self.problem)
         if self.problem:
             raise OtherCluster("another cluster answers")
 
     def start_over(self) -> None:
         """Versions count from where they are now."""
-        self._newest = 0
+        self._seen.newest = 0

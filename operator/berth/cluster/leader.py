@@ -1,4 +1,4 @@
-"""From standby to leader and back, and the fence that is asked right before each write.
+"""From standby to leader and back: when this replica leads, and when its fence opens and closes.
 
 `Leadership` says who may lead by the records; here that becomes what the replica does:
 
@@ -15,9 +15,8 @@ under way any more, and the fence opens when the watch has shown everything on i
 nothing, so this replica does not lead.
 
 A look every tenth of a second notices all this; it is also the beat by which the elector knows that this loop moves.
-The fence itself is worked out each time it is asked, from the clock: a process that was stopped finds it closed when
-it goes on. Openings and closings are logged with the time by which they count, which for a closing that nobody could
-notice lies in the past.
+The fence itself is computed each time it is asked (`fence`). Openings and closings are logged with the time by which
+they count, which for a closing that nobody could notice lies in the past.
 """
 
 import asyncio
@@ -28,10 +27,11 @@ from datetime import datetime, timedelta
 
 from berth.cluster.cache_sync import CacheSync
 from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.fence import LeadershipFence
 from berth.cluster.leadership import Leadership
 from berth.cluster.peering import NoPeering, Peering
 from berth.scheduler.error_log import ErrorLog
-from berth.scheduler.ports import Clock, NotLeading
+from berth.scheduler.ports import Clock
 
 LOOK_SECONDS = 0.1
 CONFIRM_SECONDS = 5.0
@@ -47,30 +47,26 @@ class Leader:
     def __init__(
         self,
         leadership: Leadership,
+        fence: LeadershipFence,
         peering: Peering,
         cache_sync: CacheSync,
         clock: Clock,
-        faults: ErrorLog,
+        errors: ErrorLog,
         *,
-        echo_is_missing: Callable[[float], bool],
         on_open: Callable[[bool], None],
         on_close: Callable[[], None],
         on_lose: Callable[[], None],
     ) -> None:
-        """`echo_is_missing`: whether an acknowledged bind has not been shown for so many seconds.
-
-        `on_open` is called with whether the lead is new, rather than the fence open again.
-        """
+        """`on_open` is called with whether the lead is new, rather than the fence open again."""
         self.leadership = leadership
         self.peering = peering
+        self._fence = fence
         self._cache_sync = cache_sync
         self._clock = clock
-        self._faults = faults
-        self._echo_is_missing = echo_is_missing
+        self._errors = errors
         self._on_open = on_open
         self._on_close = on_close
         self._on_lose = on_lose
-        self._is_leading = False
         self._is_ending = False
         self._was_open = False
         self._closed_seconds = 0.0
@@ -87,26 +83,15 @@ class Leader:
         self.beat_seconds = clock.now()
         """When the main loop last came by."""
         self.counts: Counter[str] = Counter()
-        self.is_silent = False
-        """Whether nothing may be written, not even our record: another cluster answers."""
-        self.on_start_over: Callable[[], None] = lambda: None
-        """Called by `start_over`: whatever else watches the records has to begin again."""
-
-    # --- the fence ---------------------------------------------------------------------------------------------------
 
     @property
     def is_leading(self) -> bool:
-        return self._is_leading
+        return self._fence.is_leading
 
     @property
     def is_open(self) -> bool:
-        """Whether a request that is sent now ends before another replica may lead."""
-        return self._is_leading and self.leadership.may_lead() and not self._is_blind()
-
-    @property
-    def request_seconds(self) -> float:
-        """The longest that a request behind the fence may take."""
-        return self.leadership.terms.request_seconds
+        """Whether the fence is open."""
+        return self._fence.is_open
 
     def alarm(self) -> str | None:
         """Why the process is to be ended: it keeps the lead although its record is long out of date. From any thread.
@@ -114,17 +99,9 @@ class Leader:
         That is noticed ten times a second, so the loop that should have done so hangs.
         """
         late_seconds = self.leadership.stale_seconds() - self.leadership.terms.lifetime_seconds
-        if not self._is_leading or late_seconds < 0:
+        if not self.is_leading or late_seconds < 0:
             return None
         return f"it holds the lead, and its record has been out of date for {late_seconds:.0f} s"
-
-    def check(self) -> None:
-        """Raises NotLeading unless the fence is open."""
-        if not self.is_open:
-            raise NotLeading("another replica leads, or may do so soon")
-
-    def _is_blind(self) -> bool:
-        return self._echo_is_missing(self.leadership.terms.lifetime_seconds)
 
     # --- life --------------------------------------------------------------------------------------------------------
 
@@ -136,11 +113,12 @@ class Leader:
             try:
                 self._look()
             except Exception as error:
-                self._faults.note("leading", "this replica", error)
+                self._errors.note("leading", "this replica", error)
 
     async def stop(self) -> None:
         """Nothing of ours is under way: leave the lead to others, who need not wait until our record is out of date."""
-        was_leading, self._is_leading, self._is_ending = self._is_leading, False, True
+        was_leading, self._is_ending = self.is_leading, True
+        self._fence.stop_leading()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -148,11 +126,6 @@ class Leader:
         if was_leading:
             self._close_fence("this replica ends", self._clock.wall())
             await self._try("giving up the lead", self._give_up())
-
-    def start_over(self) -> None:
-        """The store has gone back in time: what is shown from now on is believed, in whatever version it is."""
-        self.leadership.start_over()
-        self.on_start_over()
 
     async def _give_up(self) -> None:
         await self.peering.announce(leading=False)
@@ -162,13 +135,18 @@ class Leader:
         if self._is_ending:
             return
         self._enter_soon()
-        if self._is_leading:
+        if self.is_leading:
             reason = self._why_lost()
             if reason:
                 self._lose(reason)
             else:
                 self._mind_fence()
-        elif self._proving is None and self._cache_sync.synced and self.leadership.may_lead() and not self._is_blind():
+        elif (
+            self._proving is None
+            and self._cache_sync.synced
+            and self.leadership.may_lead()
+            and not self._fence.is_blind()
+        ):
             self._proving = self._start(self._prove())
 
     def _enter_soon(self) -> None:
@@ -216,9 +194,9 @@ class Leader:
         except (ApiError, Unreachable) as error:
             _log.info("This replica cannot lead yet: %s", error)
         except Exception as error:
-            self._faults.note("taking over", "the lead", error)
+            self._errors.note("taking over", "the lead", error)
         finally:
-            if not self._is_leading:
+            if not self.is_leading:
                 await self._clock.sleep(PAUSE_SECONDS)
             self._proving = None
 
@@ -230,7 +208,8 @@ class Leader:
         return self.leadership.version >= version
 
     def _begin(self, seconds: float) -> None:
-        self._is_leading = self._was_open = True
+        self._fence.start_leading()
+        self._was_open = True
         self.since = self._clock.wall()
         self.counts["changes"] += 1
         _log.info("This replica (%s) leads; the cache was compared in %.2f s", self.leadership.identity, seconds)
@@ -276,16 +255,20 @@ class Leader:
             return
         if self._was_open:
             blind = "the watch has not shown a bind that was acknowledged"
-            self._close_fence(blind if self._is_blind() else "our record is renewed late", self._closed_at())
+            self._close_fence(blind if self._fence.is_blind() else "our record is renewed late", self._closed_at())
             self._on_close()
-        elif self._is_blind() and self._clock.now() - self._closed_seconds >= self.leadership.terms.lifetime_seconds:
+        elif (
+            self._fence.is_blind()
+            and self._clock.now() - self._closed_seconds >= self.leadership.terms.lifetime_seconds
+        ):
             self.leadership.leave()
             self._lose("its watch of pods is dead")
 
     def _lose(self, reason: str) -> None:
         if self._was_open:
             self._close_fence(reason, self._closed_at())
-        self._is_leading, self.since = False, None
+        self._fence.stop_leading()
+        self.since = None
         self.counts["changes"] += 1
         _log.warning("This replica (%s) does not lead any more: %s", self.leadership.identity, reason)
         self._on_lose()
@@ -314,11 +297,11 @@ class Leader:
         except (ApiError, Unreachable) as error:
             _log.debug("Failed at %s: %s", what, error)
         except Exception as error:
-            self._faults.note(what, "this replica", error)
+            self._errors.note(what, "this replica", error)
 
     def statistics(self) -> dict[str, int]:
         return {
-            "leading": int(self._is_leading),
+            "leading": int(self.is_leading),
             "open": int(self.is_open),
             "changes": self.counts["changes"],
             "closings": self.counts["closings"],

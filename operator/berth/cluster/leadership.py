@@ -69,7 +69,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final
 
-from berth.scheduler.cache.versions import version_number
+from berth.scheduler.object_events import version_number
 
 LIFETIME_SECONDS: Final = 10
 SHORTEST_LIFETIME_SECONDS: Final = 5
@@ -163,6 +163,9 @@ class Leadership:
         self._own: tuple[float, datetime] | None = None  # when the renewal was sent that came back last
         self._last: tuple[float, datetime] | None = None  # the same, also after a lapse
         self.lapses = 0
+        self.beginnings = 0
+        """How often everything began anew; whatever else watches the records has to begin again then, too."""
+        self._is_silent = False
 
     # --- entering and renewing -----------------------------------------------------------------------------------
 
@@ -291,6 +294,16 @@ class Leadership:
         """The store has gone back in time: what is shown from now on is believed, in whatever version it is."""
         with self._lock:
             self._version = -1
+            self.beginnings += 1
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing may be written, not even our record: another cluster answers."""
+        return self._is_silent
+
+    def fall_silent(self) -> None:
+        """Another cluster answers, for good. From any thread."""
+        self._is_silent = True
 
     def _observe_outsiders(self, records: dict[str, PeerRecord]) -> None:
         """Take out the records that are none."""

@@ -19,11 +19,10 @@ from typing import Any, TypeVar
 
 from berth.cluster.api import JSON, Api
 from berth.cluster.errors import ApiError, Malformed
-from berth.scheduler.cache.versions import version_number
+from berth.scheduler.object_events import Identity, identify, version_number
 
 Json = dict[str, Any]
 Kept = TypeVar("Kept")
-Named = tuple[str, str, int | None]  # UID, key and version
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 METADATA_KIND = ("PartialObjectMetadataList", "meta.k8s.io/v1")
@@ -90,7 +89,7 @@ class ListInProgress:
     kind: str
     before: Mapping[str, str]  # UID to key
     newest: int  # the greatest version that was reported of the kind, or that a list was of
-    each: list[Named] = field(default_factory=list)
+    each: list[Identity] = field(default_factory=list)
     version: str = ""
     token: str = ""  # of the next page
     is_sound: bool = True  # it has everything that a list has to have, so far
@@ -101,9 +100,13 @@ class ListInProgress:
             self.is_sound = False
         self.version, self.token = metadata["resourceVersion"], str(metadata.get("continue") or "")
 
-    def note(self, body: Mapping[str, Any]) -> None:
-        """The list names this object, which has a name and a UID."""
-        self.each.append(_identify(body))
+    def note(self, identity: Identity) -> None:
+        """The list has this object."""
+        self.each.append(identity)
+
+    def discard(self) -> None:
+        """Not everything on it is an object, or was handed over: it proves nothing."""
+        self.is_sound = False
 
     async def listing(self) -> Listing:
         return await _as_listing(self.each, self.version)
@@ -124,7 +127,7 @@ async def list_metadata(
     return await _as_listing(each, version, is_sample=not is_complete)
 
 
-async def _as_listing(each: Sequence[Named], version: str, *, is_sample: bool = False) -> Listing:
+async def _as_listing(each: Sequence[Identity], version: str, *, is_sample: bool = False) -> Listing:
     """Built in parts: of 50,000 objects it takes longer than a step of the event loop may."""
     objects: dict[str, str] = {}
     versions: dict[str, int] = {}
@@ -266,9 +269,9 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _identify(item: Mapping[str, Any]) -> Named:
-    """UID, key and version; the rest of the metadata of a large cluster would take hundreds of megabytes."""
-    metadata = item["metadata"]
-    namespace, name = metadata.get("namespace"), str(metadata["name"])
-    key = f"{namespace}/{name}" if namespace else name
-    return str(metadata["uid"]), key, version_number(metadata.get("resourceVersion"))
+def _identify(item: Json) -> Identity:
+    """All that is kept: the rest of the metadata of a large cluster would take hundreds of megabytes."""
+    identity = identify(item)
+    if identity is None:  # `_check_page` has seen that each item has a name and a UID
+        raise Malformed("an item has no name or no UID")
+    return identity

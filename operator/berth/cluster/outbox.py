@@ -45,7 +45,7 @@ class Outbox(Generic[Item]):
         name: str,
         write: Callable[[str, Item], Awaitable[None]],
         clock: Clock,
-        faults: ErrorLog,
+        errors: ErrorLog,
         gate: WriteGate,
         *,
         limit: int = WAITING_LIMIT,
@@ -53,7 +53,7 @@ class Outbox(Generic[Item]):
         self._name = name
         self._write = write
         self._clock = clock
-        self._faults = faults
+        self._errors = errors
         self._gate = gate
         self._limit = limit
         self._latest: dict[str, Item] = {}
@@ -196,7 +196,7 @@ class Outbox(Generic[Item]):
 
     def _failed(self, key: str, error: Exception) -> float | None:
         """An error that nobody expected costs this write at most, never the worker."""
-        self._faults.note(f"writing a {self._name}", key, error)
+        self._errors.note(f"writing a {self._name}", key, error)
         if self._has_attempts_left(key):
             return self._again(key, error)
         self.counts["refused"] += 1

@@ -12,7 +12,7 @@ from typing import Any, Final
 from berth.cluster.api import JSON_PATCH, MERGE_PATCH, Api
 from berth.cluster.errors import ApiError
 from berth.cluster.leadership import Leadership, write_leader, write_record
-from berth.scheduler.cache.versions import version_number
+from berth.scheduler.object_events import version_number
 from berth.scheduler.ports import Clock
 
 GROUP, VERSION, PLURAL, KIND = "kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering"

@@ -5,6 +5,7 @@ whatever is still to be written about the pod's failures is withdrawn, or awaite
 one gate, where the others give way to binds; what is written about volumes counts as part of a bind.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -14,10 +15,12 @@ from berth.cluster.binder import Binder
 from berth.cluster.conditions import Conditions
 from berth.cluster.events import EventRecorder
 from berth.cluster.evictions import Evictions
+from berth.cluster.fence import Fence
 from berth.cluster.gate import BIND, URGENT, WriteGate
 from berth.cluster.volumes import VolumeWriter
 from berth.model import Claim, Pod, Volume
 from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.object_events import MAPPINGS, ObjectEvent
 from berth.scheduler.ports import Clock, PodEvent
 
 FLUSH_SECONDS = 5.0
@@ -27,17 +30,14 @@ SERVER_SHARE = 0.8  # of the time that a request may take
 class KubernetesCluster:
     """Implements `berth.scheduler.ports.Cluster`."""
 
-    def __init__(
-        self, api: Api, clock: Clock, instance: str, faults: ErrorLog, *, request_seconds: float | None = None
-    ) -> None:
-        """`request_seconds`: the longest that a write may take, where there are other replicas."""
-        self._api = api
-        self._binder = Binder(api, clock) if request_seconds is None else _hasty_binder(api, clock, request_seconds)
-        self._evictions = Evictions(api, clock)
-        self._volumes = VolumeWriter(api, clock)
+    def __init__(self, api: Api, clock: Clock, instance: str, errors: ErrorLog, fence: Fence) -> None:
+        self._fence = fence
+        self._binder = _make_binder(api, clock, fence)
+        self._evictions = Evictions(api, clock, fence)
+        self._volumes = VolumeWriter(api, clock, fence)
         self.gate = WriteGate(clock)
-        self._conditions = Conditions(api, clock, faults, self.gate)
-        self._events = EventRecorder(api, clock, instance, faults, self.gate)
+        self._conditions = Conditions(api, clock, errors, self.gate, fence)
+        self._events = EventRecorder(api, clock, instance, errors, self.gate)
 
     def start(self) -> None:
         self.gate.start()
@@ -57,7 +57,7 @@ class KubernetesCluster:
 
     async def settle(self, pod: Pod) -> None:
         await self._conditions.settle(pod.uid)
-        self._api.check_fence()
+        self._fence.check()
 
     def withdraw_all(self) -> None:
         """Another replica writes from now on: nothing of what waits is written, but events of what was done here."""
@@ -90,9 +90,10 @@ class KubernetesCluster:
     def record_event(self, pod: Pod, event: PodEvent) -> None:
         self._events.record(pod, event)
 
-    def pod_settled(self, uid: str) -> None:
-        """The watch shows that the pod is bound or gone: nothing is left to say about its failures."""
-        self._conditions.forget(uid)
+    def on_event(self, event: ObjectEvent) -> None:
+        """A pod that is bound or gone: nothing is left to say about its failures."""
+        if event.kind == "Pod" and (event.is_removal or _is_bound(event.body)):
+            self._conditions.forget(event.identity.uid)
 
     def statistics(self) -> dict[str, Mapping[str, Any]]:
         return {
@@ -111,6 +112,14 @@ class KubernetesCluster:
             self.gate.end(BIND)
 
 
-def _hasty_binder(api: Api, clock: Clock, seconds: float) -> Binder:
-    """Reads and binds within so many seconds, and the server gives up before we do."""
-    return Binder(api, clock, client_seconds=seconds, server_seconds=round(SERVER_SHARE * seconds, 3))
+def _is_bound(body: Mapping[str, Any]) -> bool:
+    spec = body.get("spec")
+    return isinstance(spec, MAPPINGS) and bool(spec.get("nodeName"))
+
+
+def _make_binder(api: Api, clock: Clock, fence: Fence) -> Binder:
+    """Where there are other replicas, it reads and binds in the time of the fence, and the server gives up before."""
+    seconds = fence.request_seconds
+    if math.isinf(seconds):
+        return Binder(api, clock, fence)
+    return Binder(api, clock, fence, client_seconds=seconds, server_seconds=round(SERVER_SHARE * seconds, 3))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from berth.cluster.api import MERGE_PATCH, Api
+from berth.cluster.fence import Fence
 from berth.cluster.gate import WriteGate
 from berth.cluster.outbox import Outbox
 from berth.scheduler.error_log import ErrorLog
@@ -23,10 +24,11 @@ PATH = "/apis/berth.dev/v1alpha1/schedulingpolicies"
 class PolicyStatuses:
     """Writes policy statuses in the background."""
 
-    def __init__(self, api: Api, clock: Clock, faults: ErrorLog, gate: WriteGate) -> None:
+    def __init__(self, api: Api, clock: Clock, errors: ErrorLog, gate: WriteGate, fence: Fence) -> None:
         self._api = api
         self._clock = clock
-        self._outbox: Outbox[Mapping[str, Any]] = Outbox("policy status", self._write, clock, faults, gate)
+        self._fence = fence
+        self._outbox: Outbox[Mapping[str, Any]] = Outbox("policy status", self._write, clock, errors, gate)
 
     def start(self) -> None:
         self._outbox.start()
@@ -53,5 +55,5 @@ class PolicyStatuses:
 
     async def _write(self, name: str, status: Mapping[str, Any]) -> None:
         await self._api.request(
-            "PATCH", f"{PATH}/{name}/status", body={"status": status}, content_type=MERGE_PATCH, fenced=True
+            "PATCH", f"{PATH}/{name}/status", body={"status": status}, content_type=MERGE_PATCH, fence=self._fence
         )

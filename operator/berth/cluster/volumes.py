@@ -11,6 +11,7 @@ from typing import Any
 from berth.cluster.api import MERGE_PATCH, Api
 from berth.cluster.delays import pause_seconds
 from berth.cluster.errors import ApiError, Unreachable
+from berth.cluster.fence import Fence
 from berth.model import Claim, Volume
 from berth.scheduler.ports import Clock, NotLeading, NotWritten
 
@@ -23,9 +24,10 @@ BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 class VolumeWriter:
     """Writes the two fields; a write that may have been carried out is never repeated here."""
 
-    def __init__(self, api: Api, clock: Clock) -> None:
+    def __init__(self, api: Api, clock: Clock, fence: Fence) -> None:
         self._api = api
         self._clock = clock
+        self._fence = fence
 
     async def keep(self, volume: Volume, claim: Claim) -> None:
         """A volume that a user had kept for the claim by hand is not marked as bound by us."""
@@ -53,7 +55,12 @@ class VolumeWriter:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await self._api.request(
-                    "PATCH", path, body=body, content_type=MERGE_PATCH, timeout_seconds=CLIENT_SECONDS, fenced=True
+                    "PATCH",
+                    path,
+                    body=body,
+                    content_type=MERGE_PATCH,
+                    timeout_seconds=CLIENT_SECONDS,
+                    fence=self._fence,
                 )
                 return
             except ApiError as error:

@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from berth.cluster.api import Api
-from berth.cluster.event_fanout import POLICY
 from berth.cluster.listing import list_objects
+from berth.cluster.resources import POLICY, RESOURCES
 from berth.comparing.differences import Skipped
 from berth.comparing.outcomes import Subject
 from berth.model import Pod
 from berth.policy import Policy
 from berth.policy.selection import selects
-from berth.runtime import RESOURCES
 from berth.scheduler.cache.cache import Cache
 
 Manifest = Mapping[str, Any]

@@ -25,7 +25,7 @@ from berth.engine.plugin import PluginFailed
 from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.policy_store import PolicyStore
-from berth.policy.records import BackoffSettings as Pace
+from berth.policy.records import BackoffSettings
 from berth.scheduler.binding.binding import Assignment
 from berth.scheduler.binding.binding_cycle import BindingCycle
 from berth.scheduler.binding.volumes import volume_plan
@@ -36,6 +36,7 @@ from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.log_fields import about
 from berth.scheduler.measures import Measures
 from berth.scheduler.ports import Clock, ExtenderPort, Random
+from berth.scheduler.preemption.nominating import Nominator
 from berth.scheduler.preemption.preempting import Preempting
 from berth.scheduler.queue.queue import Queue, QueuedPod
 from berth.scheduler.reporting import Reporter
@@ -45,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 
 class Cycle:
-    """The scheduling cycle, one attempt at a time; `extenders` is set by the caller."""
+    """The scheduling cycle, one attempt at a time."""
 
     def __init__(
         self,
@@ -54,11 +55,13 @@ class Cycle:
         queue: Queue,
         policies: PolicyStore,
         intake: EventIntake,
-        stages: BindingCycle,
+        binding_cycle: BindingCycle,
         preempting: Preempting,
+        nominator: Nominator,
+        extenders: ExtenderPort | None,
         shadows: Shadows,
         reporter: Reporter,
-        faults: ErrorLog,
+        errors: ErrorLog,
         measures: Measures,
         clock: Clock,
         random: Random,
@@ -68,15 +71,16 @@ class Cycle:
         self._policies = policies
         self._usage = policies.usage
         self._intake = intake
-        self._stages = stages
+        self._binding_cycle = binding_cycle
         self._preempting = preempting
+        self._nominator = nominator
+        self._extenders = extenders
         self._shadows = shadows
         self._reporter = reporter
-        self._faults = faults
+        self._errors = errors
         self._measures = measures
         self._clock = clock
         self._random = random
-        self.extenders: ExtenderPort | None = None
 
     def attempt(self, item: QueuedPod) -> None:
         """Try to place the pod. Whatever happens, it ends up in a place from which it is handled again."""
@@ -104,7 +108,7 @@ class Cycle:
         try:
             step(pod)
         except Exception as error:
-            self._faults.note("deciding on", pod, error)
+            self._errors.note("deciding on", pod, error)
             # Forget the pod if it was assumed before the error.
             self._intake.give_back(item.uid, item.attempts, item.queued)
             self._reject_with_error(item, pod, f"the scheduler failed: {type(error).__name__}: {error}")
@@ -113,8 +117,8 @@ class Cycle:
         active = item.decider = self._intake.policy_for(pod)
         if active is None:
             self._leave_unserved(item, pod)
-        elif self.extenders is not None and self.extenders.concerns(active.policy, pod):
-            self.extenders.start(item, pod, active)
+        elif self._extenders is not None and self._extenders.concerns(active.policy, pod):
+            self._extenders.start(item, pod, active, self)
         else:
             self._decide(item, pod, active, None)
 
@@ -132,8 +136,8 @@ class Cycle:
         """
         item.decider = why = self._policies.unserved(pod, self._cache.namespace_labels(pod.namespace))
         self._measures.ended(pod.scheduler_name, "unschedulable", item.tried)
-        self._queue.park(item, NOTHING, Pace())
-        self._preempting.withdraw(pod)
+        self._queue.park(item, NOTHING, BackoffSettings())
+        self._nominator.withdraw(pod)
         self._reporter.rejected(pod, why, error=False)
 
     def _decide(self, item: QueuedPod, pod: Pod, active: ActivePolicy, outside: ExtenderResult | None) -> None:
@@ -158,18 +162,18 @@ class Cycle:
         try:
             self._shadows.saw(pod, verdict)
         except Exception as error:
-            self._faults.note("shadowing", pod, error)
+            self._errors.note("shadowing", pod, error)
 
     def _note_plugin(self, pod: Pod, active: ActivePolicy, failure: PluginFailed) -> None:
         self._usage.failed(active, f"plugin {failure.plugin}", failure.problem)
         subject = f"plugin {failure.plugin} about Pod {pod.namespace}/{pod.name}"
         fields = about(pod, policy=active.policy.name)
-        self._faults.note("asking", subject, failure.__cause__ or failure, **fields)
+        self._errors.note("asking", subject, failure.__cause__ or failure, **fields)
 
     def _place(self, item: QueuedPod, pod: Pod, active: ActivePolicy, node_name: str) -> None:
         planned = volume_plan(pod, node_name, active.pipeline.filters, self._cache)
-        bind = None if self.extenders is None else self.extenders.binder(active, pod)
-        result = self._stages.start(Assignment(item, pod, node_name, active, bind), planned)
+        bind = None if self._extenders is None else self._extenders.binder(active, pod)
+        result = self._binding_cycle.start(Assignment(item, pod, node_name, active, bind), planned)
         if result is not None:
             self._measures.ended(pod.scheduler_name, result, item.tried)
 
@@ -183,7 +187,7 @@ class Cycle:
         self._preempting.reject(item, pod, active, diagnosis)
         self._measures.ended(pod.scheduler_name, "unschedulable", item.tried)
 
-    def _reject_with_error(self, item: QueuedPod, pod: Pod, message: str, pace: Pace | None = None) -> None:
+    def _reject_with_error(self, item: QueuedPod, pod: Pod, message: str, pace: BackoffSettings | None = None) -> None:
         self._measures.ended(pod.scheduler_name, "error", item.tried)
         self._queue.fail(item, pace)
         self._reporter.rejected(pod, message, error=True)

@@ -16,22 +16,20 @@ usual.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from berth.engine.events import Event
 from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.policy_store import PolicyStore
-from berth.policy.records import BackoffSettings as Pace
+from berth.policy.records import BackoffSettings
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cache.changes import Changes
+from berth.scheduler.object_events import ObjectEvent, observed
 from berth.scheduler.queue.queue import Queue, QueuedPod
 from berth.scheduler.reporting import Reporter
 
 POLICY_KIND = "SchedulingPolicy"
-
-CacheUpdate = Callable[[str, Mapping[str, Any]], Changes]
 
 
 class EventIntake:
@@ -46,34 +44,37 @@ class EventIntake:
         self._unfollowed: set[str] = set()  # scheduler names whose policies changed
         self._is_following = False
 
-    def observe(self, kind: str, body: Mapping[str, Any]) -> None:
-        """Handle an added or modified object."""
-        if kind == POLICY_KIND:
-            self._policies.observe(body)
-        elif kind == "Pod":
-            self.observe_pod(body)
+    def on_event(self, event: ObjectEvent) -> None:
+        """Apply an event of the cluster."""
+        if event.kind == POLICY_KIND:
+            self._apply_policy(event)
+        elif event.is_removal:
+            self._remove(event)
+        elif event.kind == "Pod":
+            self.observe_pod(event)
         else:
-            self._queue.wake(self._change(kind, body, self._cache.observe))
+            self._queue.wake(self._change(event))
 
-    def remove(self, kind: str, body: Mapping[str, Any], *, told: bool = True) -> None:
-        """Handle a removed object; `told`: the watch reported it, False: a list does not contain the object."""
-        if kind == POLICY_KIND:
-            self._policies.remove(body["metadata"]["name"], str(body["metadata"].get("uid") or ""))
-            return
-        uid = self._cache.uid_of(kind, body)
-        changes = self._change(kind, body, partial(self._cache.remove, told=told))
-        if kind == "Pod":
-            self._follow(uid)
+    def _apply_policy(self, event: ObjectEvent) -> None:
+        if event.is_removal:
+            self._policies.remove(event.identity.key, event.identity.uid)
+        else:
+            self._policies.observe(event.body)
+
+    def _remove(self, event: ObjectEvent) -> None:
+        changes = self._change(event)
+        if event.kind == "Pod":
+            self._follow(event.identity.uid)
         self._queue.wake(changes)
 
-    def observe_pod(self, body: Mapping[str, Any]) -> None:
-        """Handle an added or modified pod, which may replace another pod of the same name (#138435)."""
-        namesake = self._cache.holder("Pod", body)
+    def observe_pod(self, event: ObjectEvent) -> None:
+        """Apply an added or modified pod, which may replace another pod of the same name (#138435)."""
+        uid = event.identity.uid
+        namesake = self._cache.holder("Pod", event.identity.key)
         before = self._cache.pending.get(namesake or "")
-        changes = self._cache.observe("Pod", body)
-        if namesake is not None:
+        changes = self._cache.apply(event)
+        if namesake is not None and namesake != uid:
             self._follow(namesake)
-        uid = self._cache.uid_of("Pod", body)
         self._follow(uid)
         if before is not None and self._is_given_away(before, self.wanted(uid)):
             self._queue.start_over(uid)
@@ -85,13 +86,13 @@ class EventIntake:
             return False
         return self.policy_for(now) is not self.policy_for(before)
 
-    def _change(self, kind: str, body: Mapping[str, Any], change: CacheUpdate) -> Changes:
+    def _change(self, event: ObjectEvent) -> Changes:
         """Change the cache; a namespace whose labels change may give its pods to other policies."""
-        if kind != "Namespace":
-            return change(kind, body)
-        name = self._cache.key_of(kind, body)
+        if event.kind != "Namespace":
+            return self._cache.apply(event)
+        name = event.identity.key
         before = self._cache.namespace_labels(name)
-        changes = change(kind, body)
+        changes = self._cache.apply(event)
         after = self._cache.namespace_labels(name)
         if before != after:
             chosen = self._policies.for_pod
@@ -164,7 +165,9 @@ class EventIntake:
         self._queue.done(pod.uid)
         self._queue.wake(changes)
 
-    def turn_away(self, item: QueuedPod, wakes_on: frozenset[Event], pace: Pace, blamed: Iterable[str] = ()) -> None:
+    def turn_away(
+        self, item: QueuedPod, wakes_on: frozenset[Event], pace: BackoffSettings, blamed: Iterable[str] = ()
+    ) -> None:
         """The plugins `blamed` reject an assumed pod: forget it; it is unschedulable until one of these events."""
         changes = self._cache.forget(item.uid)
         self._queue.wake(changes)
@@ -183,14 +186,14 @@ class EventIntake:
         pod = self.wanted(uid)
         if pod is not None:
             active = self.policy_for(pod)
-            self._queue.retry(pod, attempts, active.policy.pace if active else Pace(), queued, active)
+            self._queue.retry(pod, attempts, active.policy.pace if active else BackoffSettings(), queued, active)
         self._complain(uid)
         self._queue.wake(changes)  # the freed resources may help other pods (#122534)
 
     def correct(self, uid: str, body: Mapping[str, Any]) -> None:
         """The assumption is wrong: forget the pod, then apply `body`, which was read from the API server."""
         changes = self._cache.forget(uid)
-        self.observe_pod(body)
+        self.observe_pod(observed("Pod", body))
         self._queue.wake(changes)
 
     def _follow(self, uid: str) -> None:

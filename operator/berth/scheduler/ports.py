@@ -11,7 +11,7 @@ raises `NotWritten` (rejected or unknown; the watch will show which). An extende
 raises anything else (the pod is read). An eviction returns (evicted, or already gone) or raises `NotEvicted` (still
 there, or unknown).
 
-Reading objects is not part of the ports: events arrive through `Scheduler.observe` and `Scheduler.remove`.
+Reading objects is not part of the ports: events arrive through `Scheduler.on_event`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from berth.scheduler.object_events import EventListener
 
 if TYPE_CHECKING:  # types only: a client of the API server needs no engine
     from berth.engine.extender_result import ExtenderResult
@@ -201,19 +203,18 @@ class Attempts(Protocol):
         ...
 
 
-class ExtenderPort(Protocol):
-    """Extenders, called over the network between popping a pod and deciding on it."""
+class ExtenderPort(EventListener, Protocol):
+    """Extenders, called over the network between popping a pod and deciding on it.
+
+    Events tell it which attempts are no longer needed.
+    """
 
     def concerns(self, policy: Policy, pod: Pod) -> bool:
         """Whether an extender has to be called for this pod."""
         ...
 
-    def start(self, item: QueuedPod, pod: Pod, active: ActivePolicy) -> None:
-        """Call the extenders; returns at once. The pod is in flight until `Attempts` gets the result."""
-        ...
-
-    def look(self, uid: str) -> None:
-        """The watch reported the pod: end an attempt that is no longer needed."""
+    def start(self, item: QueuedPod, pod: Pod, active: ActivePolicy, attempts: Attempts) -> None:
+        """Call the extenders; returns at once. The pod is in flight until `attempts` gets the result."""
         ...
 
     def binder(self, active: ActivePolicy, pod: Pod) -> DelegatedBind | None:

@@ -17,9 +17,9 @@ SCHEDULER_ERROR = "SchedulerError"
 class Reporter:
     """Reports the outcomes of attempts."""
 
-    def __init__(self, cluster: Cluster, faults: ErrorLog) -> None:
+    def __init__(self, cluster: Cluster, errors: ErrorLog) -> None:
         self._cluster = cluster
-        self._faults = faults
+        self._errors = errors
 
     def scheduled(self, pod: Pod, node_name: str) -> None:
         """The pod is bound."""
@@ -56,4 +56,4 @@ class Reporter:
         try:
             send()
         except Exception as error:
-            self._faults.note("reporting on", pod, error)
+            self._errors.note("reporting on", pod, error)

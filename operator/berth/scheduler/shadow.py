@@ -50,11 +50,11 @@ class _Seen:
 class Shadows:
     """The pods that shadow policies have yet to evaluate."""
 
-    def __init__(self, *, policies: PolicyStore, cache: Cache, clock: Clock, faults: ErrorLog) -> None:
+    def __init__(self, *, policies: PolicyStore, cache: Cache, clock: Clock, errors: ErrorLog) -> None:
         self._policies = policies
         self._cache = cache
         self._clock = clock
-        self._faults = faults
+        self._errors = errors
         self._backlog: deque[_Seen] = deque()
         self._signal = asyncio.Event()
         self._counted: OrderedDict[tuple[str, str], tuple[int, ShadowOutcome]] = OrderedDict()
@@ -91,7 +91,7 @@ class Shadows:
             usage.failed(seen.shadow, f"plugin {failure.plugin}", failure.problem)
             found = None
         except Exception as error:
-            self._faults.note("shadowing", pod, error, policy=seen.shadow.policy.name)
+            self._errors.note("shadowing", pod, error, policy=seen.shadow.policy.name)
             found = None
         if found is None:
             usage.shadowed(seen.shadow, ShadowOutcome.SKIPPED, None)

@@ -99,11 +99,6 @@ def _features(statistics: Mapping[str, Any]) -> Iterable[Sample]:
         yield (name, stage), int(is_on)
 
 
-def _faults(statistics: Mapping[str, Any]) -> Iterable[Sample]:
-    counts = Counter(section(statistics, "scheduler", "faults")) + Counter(section(statistics, "faults"))
-    return [((doing,), number) for doing, number in counts.items()]
-
-
 def _of_policies(what: str) -> Read:
     def read(statistics: Mapping[str, Any]) -> Iterable[Sample]:
         for name, counts in section(statistics, "policies", "usage").items():
@@ -531,7 +526,7 @@ PROCESS = (
         "berth_faults_total",
         "counter",
         "Errors of Berth itself that cost one object or one step, by what it was doing; please report.",
-        _faults,
+        by_key("faults"),
         doing="words of the code",
     ),
 )

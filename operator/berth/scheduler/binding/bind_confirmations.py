@@ -12,10 +12,12 @@ until the watch reports them: reading a pod from the API server repairs the cach
 from collections.abc import Mapping
 from typing import Any
 
+from berth.scheduler.binding.unconfirmed_binds import UnconfirmedBinds
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cache.pod_states import Assumption
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.event_intake import EventIntake
+from berth.scheduler.object_events import ObjectEvent, observed
 from berth.scheduler.ports import Clock, Cluster, Unavailable
 
 LATE_SECONDS = 30.0
@@ -23,41 +25,34 @@ SWEEP_SECONDS = 5.0
 
 
 class BindConfirmations:
-    """The binds that the watch has yet to confirm, and since when."""
+    """Looks for binds whose confirmation is late."""
 
-    def __init__(self, cache: Cache, intake: EventIntake, cluster: Cluster, clock: Clock, faults: ErrorLog) -> None:
+    def __init__(
+        self,
+        unconfirmed: UnconfirmedBinds,
+        cache: Cache,
+        intake: EventIntake,
+        cluster: Cluster,
+        clock: Clock,
+        errors: ErrorLog,
+    ) -> None:
+        self._unconfirmed = unconfirmed
         self._cache = cache
         self._intake = intake
         self._cluster = cluster
         self._clock = clock
-        self._faults = faults
-        self._since: dict[str, float] = {}
+        self._errors = errors
         self._missing: set[str] = set()
 
-    def expect(self, uid: str) -> None:
-        """A bind was sent, or has just been acknowledged: wait for its confirmation from now on."""
-        self._since.pop(uid, None)  # the oldest are the first
-        self._since[uid] = self._clock.now()
-
-    def heard(self, uid: str) -> None:
-        """The watch reported this pod."""
-        self._missing.discard(uid)
+    def on_event(self, event: ObjectEvent) -> None:
+        """The watch reports the pod: its confirmation is not missing any more."""
+        if event.kind == "Pod":
+            self._missing.discard(event.identity.uid)
 
     @property
     def missing(self) -> int:
         """The number of acknowledged binds whose confirmation is late."""
         return len(self._missing)
-
-    def is_missing(self, seconds: float) -> bool:
-        """Whether an acknowledged bind has not been confirmed for this many seconds."""
-        latest = self._clock.now() - seconds
-        for uid, since in self._since.items():  # few are that old: a sweep removes confirmed ones
-            if since > latest:
-                return False
-            held = self._cache.assumed().get(uid)
-            if held is not None and held.acknowledged:
-                return True
-        return False
 
     async def run(self) -> None:
         """Sweep forever."""
@@ -66,12 +61,12 @@ class BindConfirmations:
             try:
                 await self.sweep()
             except Exception as error:
-                self._faults.note("sweeping", "assumed pods", error)
+                self._errors.note("sweeping", "assumed pods", error)
 
     async def sweep(self) -> None:
         """Read every pod whose confirmation is late; pods that cannot be read are read at the next sweep."""
         self._missing &= self._cache.known("Pod").keys()  # the watch reports removed pods no more
-        for uid in self._late():
+        for uid in self._unconfirmed.late(LATE_SECONDS):
             held = self._cache.assumed().get(uid)
             if held is None:
                 continue
@@ -79,26 +74,20 @@ class BindConfirmations:
                 self._missing.add(uid)
             await self._look(uid, held)
 
-    def _late(self) -> list[str]:
-        assumed = self._cache.assumed()
-        self._since = {uid: since for uid, since in self._since.items() if uid in assumed}
-        latest = self._clock.now() - LATE_SECONDS
-        return [uid for uid, since in self._since.items() if since <= latest]
-
     async def _look(self, uid: str, held: Assumption) -> None:
         try:
             body = await self._cluster.read_pod(held.pod)
         except Unavailable:
             return
         except Exception as error:
-            self._faults.note("reading", held.pod, error)
+            self._errors.note("reading", held.pod, error)
             return
         if self._cache.assumed().get(uid) is held:  # else it was confirmed or forgotten while it was read
             self._settle(uid, held, body)
 
     def _settle(self, uid: str, held: Assumption, body: Mapping[str, Any] | None) -> None:
         if body is not None and node_of(body):
-            self._intake.observe_pod(body)
+            self._intake.observe_pod(observed("Pod", body))
         elif not held.acknowledged:
             return
         elif body is None:

@@ -38,7 +38,7 @@ An exception of the port that is not in its contract says nothing about what was
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -47,9 +47,10 @@ from berth.model import Pod
 from berth.policy.compile import ActivePolicy
 from berth.policy.records import Policy
 from berth.policy.usage import Usage
-from berth.scheduler.binding.bind_confirmations import BindConfirmations, node_of
+from berth.scheduler.binding.bind_confirmations import node_of
 from berth.scheduler.binding.binding_plugins import BindingPlugins
 from berth.scheduler.binding.places import Places
+from berth.scheduler.binding.unconfirmed_binds import UnconfirmedBinds
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.event_intake import EventIntake
@@ -65,6 +66,7 @@ from berth.scheduler.ports import (
     OutcomeUnknown,
     Unavailable,
 )
+from berth.scheduler.preemption.nominating import Nominator
 from berth.scheduler.queue.queue import QueuedPod
 from berth.scheduler.reporting import Reporter
 from berth.scheduler.waiting import wait_for_tasks
@@ -90,41 +92,43 @@ class Assignment:
     node_name: str
     active: ActivePolicy
     bind: DelegatedBind | None = None
-    course: BindingPlugins | None = None
+    plugins: BindingPlugins | None = None
 
     @property
     def others(self) -> Others:
         """The extender or plugins that are called to bind the pod before the API server."""
         if self.bind is not None:
             return (self.bind.where,)
-        return () if self.course is None else self.course.binders
+        return () if self.plugins is None else self.plugins.binders
 
 
 class BackgroundBinder:
-    """The running binds; `drop` withdraws the nomination of a forgotten pod."""
+    """The running binds."""
 
     def __init__(
         self,
         *,
         cache: Cache,
         intake: EventIntake,
-        echoes: BindConfirmations,
+        unconfirmed: UnconfirmedBinds,
+        nominator: Nominator,
         cluster: Cluster,
         clock: Clock,
         reporter: Reporter,
         usage: Usage,
-        faults: ErrorLog,
+        errors: ErrorLog,
         measures: Measures,
         limit: int,
     ) -> None:
         self._cache = cache
         self._intake = intake
-        self._echoes = echoes
+        self._unconfirmed = unconfirmed
+        self._nominator = nominator
         self._cluster = cluster
         self._clock = clock
         self._reporter = reporter
         self._usage = usage
-        self._faults = faults
+        self._errors = errors
         self._measures = measures
         self._ours = Places(limit)
         self._others: dict[Others, Places] = {}
@@ -132,7 +136,6 @@ class BackgroundBinder:
         self._latest: dict[str, asyncio.Task[None]] = {}  # by UID
         self._declined: set[asyncio.Task[Any]] = set()  # binds that also hold a place of the API server
         self.waiting = 0  # for a place
-        self.drop: Callable[[Pod], None] = lambda pod: None
         self.outcomes: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -177,7 +180,7 @@ class BackgroundBinder:
     def start(self, assignment: Assignment) -> None:
         """Bind an assumed pod for which a place was taken; returns at once."""
         pod = assignment.pod
-        self._echoes.expect(pod.uid)
+        self._unconfirmed.expect(pod.uid)
         task = asyncio.get_running_loop().create_task(self._bind(assignment, self._latest.get(pod.uid)))
         self._latest[pod.uid] = task
         self._tasks[task] = f"Pod {pod.namespace}/{pod.name} to node {assignment.node_name}"
@@ -201,7 +204,7 @@ class BackgroundBinder:
             self._declined.remove(task)
             self._ours.give_back()
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._faults.note("binding", what, error)
+            self._errors.note("binding", what, error)
 
     async def _bind(self, assignment: Assignment, earlier: asyncio.Task[None] | None) -> None:
         if earlier is not None:
@@ -222,7 +225,7 @@ class BackgroundBinder:
         except OutcomeUnknown as unknown:
             await self._unknown(assignment, unknown.reason)
         except Exception as error:
-            self._faults.note("binding", assignment.pod, error)
+            self._errors.note("binding", assignment.pod, error)
             await self._unknown(assignment, f"{type(error).__name__}: {error}")
         else:
             self._bound(assignment, "bound")
@@ -251,7 +254,7 @@ class BackgroundBinder:
     async def _ask_others(self, assignment: Assignment) -> bool:
         """Whether the extender, or else a plugin, has bound the pod."""
         if assignment.bind is None:
-            return assignment.course is not None and await assignment.course.bind()
+            return assignment.plugins is not None and await assignment.plugins.bind()
         try:
             await assignment.bind.bind(assignment.pod, assignment.node_name)
         except Declined:
@@ -268,7 +271,7 @@ class BackgroundBinder:
         queued = item.tried if item.queued is None else item.queued
         self._measures.scheduled(pod.scheduler_name, item.tried, item.attempts, queued)
         self._cache.confirm(pod.uid)
-        self._echoes.expect(pod.uid)
+        self._unconfirmed.expect(pod.uid)
         self._reporter.scheduled(pod, assignment.node_name)
         if logger.isEnabledFor(logging.DEBUG):
             extra = about(pod, node=assignment.node_name, policy=assignment.active.policy.name)
@@ -321,7 +324,7 @@ class BackgroundBinder:
         self._reporter.not_bound(pod, note, pod_moved_on=pod_moved_on)
         again = self._intake.wanted(pod.uid)
         if again is not None:
-            self.drop(again)
+            self._nominator.drop(again)
 
     async def _read(self, pod: Pod) -> Mapping[str, Any] | None:
         pause_seconds = FIRST_PAUSE_SECONDS
@@ -331,14 +334,14 @@ class BackgroundBinder:
             except Unavailable as unavailable:
                 logger.debug("Pod %s cannot be read: %s", pod.key, unavailable, extra=about(pod))
             except Exception as error:
-                self._faults.note("reading", pod, error)
+                self._errors.note("reading", pod, error)
             await self._clock.sleep(pause_seconds)
             pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
 
 
 def _end(assignment: Assignment, *, bound: bool) -> None:
-    if assignment.course is not None:
-        assignment.course.end(bound=bound)
+    if assignment.plugins is not None:
+        assignment.plugins.end(bound=bound)
 
 
 def annotations_of(policy: Policy) -> Mapping[str, str] | None:

@@ -14,7 +14,7 @@ the policy has no binding plugins and all volumes of the pod are bound, the bind
 free. The number of concurrent binds is limited, whether pods come from here, from extenders or straight from the queue.
 
 A waiting pod stays assumed and takes none of the places for running binds. Its node is written as its nomination
-(`expect`), unless it waits for nothing but a place. If it does not get the node, the nomination is withdrawn (`drop`).
+(`Nominator.expect`), unless it waits for nothing but a place. If it does not get the node, the nomination is withdrawn.
 The pod stays with its generation of the policy, even if the policy changes. Plugins can list, allow and reject waiting
 pods (`berth.engine.binding_points.WaitingPods`). Their answers are carried out by the pod's own task, never inside a
 step of another pod.
@@ -39,7 +39,9 @@ from berth.scheduler.cache.cache import Cache
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.measures import UNSCHEDULABLE, WAIT, Measures, outcome, timed
+from berth.scheduler.object_events import ObjectEvent
 from berth.scheduler.ports import Clock
+from berth.scheduler.preemption.nominating import Nominator
 from berth.scheduler.queue.queue import Queue
 from berth.scheduler.reporting import Reporter
 
@@ -49,7 +51,7 @@ class _AssumedPod:
     """An assumed pod whose bind has not started yet."""
 
     assignment: Assignment
-    course: BindingPlugins
+    plugins: BindingPlugins
     prepares: bool = False  # volumes or plugins have something to do before the bind
     is_prepared: bool = False  # it waits for a place only
     task: asyncio.Task[None] | None = None
@@ -59,7 +61,7 @@ class _AssumedPod:
         return self.assignment.pod.uid
 
     def permit_status(self, error: BaseException | None) -> str:
-        return WAIT if error is None and self.course.is_waiting else _status(error)
+        return WAIT if error is None and self.plugins.is_waiting else _status(error)
 
 
 def _status(error: BaseException | None) -> str:
@@ -68,11 +70,7 @@ def _status(error: BaseException | None) -> str:
 
 
 class BindingCycle:
-    """The pods between the decision and their bind.
-
-    `expect` nominates an assumed pod that will be bound later. `withdraw` withdraws the nomination of a pending pod,
-    `drop` that of a pod that was assumed.
-    """
+    """The pods between the decision and their bind."""
 
     def __init__(
         self,
@@ -82,10 +80,11 @@ class BindingCycle:
         intake: EventIntake,
         volumes: VolumeBinder,
         binder: BackgroundBinder,
+        nominator: Nominator,
         clock: Clock,
         reporter: Reporter,
         usage: Usage,
-        faults: ErrorLog,
+        errors: ErrorLog,
         measures: Measures,
     ) -> None:
         self._cache = cache
@@ -93,26 +92,24 @@ class BindingCycle:
         self._intake = intake
         self._volumes = volumes
         self._binder = binder
+        self._nominator = nominator
         self._clock = clock
         self._reporter = reporter
         self._usage = usage
-        self._faults = faults
+        self._errors = errors
         self._measures = measures
-        self._ways: dict[str, _AssumedPod] = {}
+        self._entries: dict[str, _AssumedPod] = {}
         self._uids: dict[str, str] = {}  # by namespace/name: a new pod of that name shows that this one is gone
         self._tasks: dict[asyncio.Task[None], None] = {}  # in the order in which they began
-        self.withdraw: Callable[[Pod], None] = lambda pod: None
-        self.drop: Callable[[Pod], None] = lambda pod: None
-        self.expect: Callable[[Pod, str], None] = lambda pod, node_name: None
         self.outcomes: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return len(self._ways)
+        return len(self._entries)
 
     @property
     def waiting(self) -> list[WaitingPod]:
         """The pods that wait on Permit."""
-        return [entry.course.seen() for entry in self._ways.values() if entry.course.is_waiting]
+        return [entry.plugins.seen() for entry in self._entries.values() if entry.plugins.is_waiting]
 
     # --- from the decision on ----------------------------------------------------------------------------------------
 
@@ -129,16 +126,16 @@ class BindingCycle:
                 self._wait_for_place(_AssumedPod(assignment, self._plugins_for(assignment)))
             return None
         self._attach_handles(active.stages)
-        course = self._plugins_for(assignment)
-        entry = _AssumedPod(replace(assignment, course=course), course)
+        plugins = self._plugins_for(assignment)
+        entry = _AssumedPod(replace(assignment, plugins=plugins), plugins)
         try:
             self._intake.assume(pod, node_name, partial(self._begin, entry, planned))
         except Stopped as stop:
             return self._fail_at_once(assignment, stop)
-        entry.prepares = planned is not None or course.prepares
-        if entry.prepares or course.is_waiting:
-            self.expect(pod, node_name)
-        if entry.prepares or course.is_waiting or not self._binder.take_place(entry.assignment):
+        entry.prepares = planned is not None or plugins.prepares
+        if entry.prepares or plugins.is_waiting:
+            self._nominator.expect(pod, node_name)
+        if entry.prepares or plugins.is_waiting or not self._binder.take_place(entry.assignment):
             self._start_task(entry)
         elif not self._hand_over(entry):
             self._binder.give_place_back(entry.assignment)
@@ -146,7 +143,7 @@ class BindingCycle:
 
     def _plugins_for(self, assignment: Assignment) -> BindingPlugins:
         pod, node_name, active = assignment.pod, assignment.node_name, assignment.active
-        return BindingPlugins(pod, node_name, active, clock=self._clock, usage=self._usage, faults=self._faults)
+        return BindingPlugins(pod, node_name, active, clock=self._clock, usage=self._usage, errors=self._errors)
 
     def _wait_for_place(self, entry: _AssumedPod) -> None:
         """An assumed pod that waits for nothing but a place."""
@@ -159,7 +156,7 @@ class BindingCycle:
         entry.task.add_done_callback(self._tasks.pop)
 
     def _enter(self, entry: _AssumedPod) -> None:
-        self._ways[entry.uid], self._uids[entry.assignment.pod.key] = entry, entry.uid
+        self._entries[entry.uid], self._uids[entry.assignment.pod.key] = entry, entry.uid
 
     def _begin(self, entry: _AssumedPod, planned: tuple[VolumePlan, float] | None) -> None:
         """Run Reserve and Permit; raises Stopped, with everything undone."""
@@ -167,19 +164,19 @@ class BindingCycle:
         try:
             self._reserve(entry, planned)
             with timed(entry.assignment.item.stopwatch, "Permit", entry.permit_status):
-                entry.course.permit()
+                entry.plugins.permit()
         except BaseException as error:
             is_refusal = isinstance(error, Stopped) and not error.error
             self._end(entry, "rejected" if is_refusal else "failed", seen=False)
             raise
-        if entry.course.is_waiting:
+        if entry.plugins.is_waiting:
             self._queue.lend(entry.assignment.item)
 
     def _reserve(self, entry: _AssumedPod, planned: tuple[VolumePlan, float] | None) -> None:
         with timed(entry.assignment.item.stopwatch, "Reserve", _status):
             if planned is not None:
                 self._volumes.reserve(entry.assignment.pod, *planned)
-            entry.course.reserve()
+            entry.plugins.reserve()
 
     def _fail_at_once(self, assignment: Assignment, stop: Stopped) -> str:
         item, pace = assignment.item, assignment.active.policy.pace
@@ -187,7 +184,7 @@ class BindingCycle:
             self._queue.park(item, stop.rejecter.retry_events, pace, blamed=(stop.rejecter.name,))
         else:
             self._queue.fail(item, pace)
-        self._report(assignment.pod, stop, self.withdraw)
+        self._report(assignment.pod, stop, self._nominator.withdraw)
         return "error" if stop.error else "unschedulable"
 
     def _attach_handles(self, plugins: Sequence[BindingPlugin]) -> None:
@@ -205,7 +202,7 @@ class BindingCycle:
         except NotBound as problem:
             self._fail(entry, Stopped(f'running PreBind plugin "VolumeBinding": {problem}', error=True))
         except Exception as error:
-            self._faults.note("preparing the bind of", pod, error)
+            self._errors.note("preparing the bind of", pod, error)
             self._fail(entry, Stopped(f"the scheduler failed: {type(error).__name__}: {error}", error=True))
         else:
             if not self._hand_over(entry):
@@ -213,12 +210,12 @@ class BindingCycle:
 
     async def _prepare(self, entry: _AssumedPod) -> None:
         """Run everything that precedes the wait for a place; raises Stopped or NotBound."""
-        await entry.course.wait()
+        await entry.plugins.wait()
         self._queue.write_off(entry.uid)
         if entry.prepares:
             with timed(entry.assignment.item.stopwatch, "PreBind"):
                 await self._volumes.bind(entry.uid)
-                await entry.course.pre_bind()
+                await entry.plugins.pre_bind()
         entry.is_prepared = True
 
     def _hand_over(self, entry: _AssumedPod) -> bool:
@@ -236,9 +233,11 @@ class BindingCycle:
 
     # --- ends --------------------------------------------------------------------------------------------------------
 
-    def heard(self, key: str) -> None:
-        """The watch reported the pod of this name: end its binding cycle if it no longer wants the node."""
-        entry = self._ways.get(self._uids.get(key, ""))
+    def on_event(self, event: ObjectEvent) -> None:
+        """The pod of this name has changed: end its binding cycle if it no longer wants the node."""
+        if event.kind != "Pod":
+            return
+        entry = self._entries.get(self._uids.get(event.identity.key, ""))
         if entry is None:
             return
         held = self._cache.assumed().get(entry.uid)
@@ -249,10 +248,10 @@ class BindingCycle:
         """Preempt an assumed pod: if its bind has not started, it is forgotten when this returns, and tried again after
         its backoff. Returns False if it is not assumed, or may be bound at any moment.
         """
-        entry = self._ways.get(uid)
+        entry = self._entries.get(uid)
         if entry is None:
             return False
-        if entry.course.is_waiting:
+        if entry.plugins.is_waiting:
             doing = "waiting on permit for pod"
         elif entry.is_prepared:
             doing = "waiting for other binds to end"
@@ -270,7 +269,7 @@ class BindingCycle:
 
     def let_go(self) -> None:
         """Forget every pod whose bind has not started; the next leader begins again with it."""
-        for entry in list(self._ways.values()):
+        for entry in list(self._entries.values()):
             self._abort(entry, "cut_off")
 
     def _fail(self, entry: _AssumedPod, stop: Stopped, outcome: str = "") -> None:
@@ -285,14 +284,14 @@ class BindingCycle:
             self._intake.turn_away(item, stop.rejecter.retry_events, pace, (stop.rejecter.name,))
         else:
             self._give_back(entry)
-        self._report(entry.assignment.pod, stop, self.drop)
+        self._report(entry.assignment.pod, stop, self._nominator.drop)
 
-    def _report(self, pod: Pod, stop: Stopped, give_up: Callable[[Pod], None]) -> None:
+    def _report(self, pod: Pod, stop: Stopped, withdraw: Callable[[Pod], None]) -> None:
         """Report the failure, and withdraw the nomination: the node may reject the pod again."""
         self._reporter.rejected(pod, str(stop), error=stop.error)
         again = self._intake.wanted(pod.uid)
         if again is not None:
-            give_up(again)
+            withdraw(again)
 
     def _abort(self, entry: _AssumedPod, outcome: str) -> None:
         if self._end(entry, outcome):
@@ -311,14 +310,14 @@ class BindingCycle:
         """Undo all reservations; False if that has been done before."""
         if not self._leave(entry, outcome):
             return False
-        entry.course.end(bound=False)
+        entry.plugins.end(bound=False)
         self._volumes.release(entry.uid, outcome, seen=seen)
         return True
 
     def _leave(self, entry: _AssumedPod, outcome: str) -> bool:
-        if self._ways.get(entry.uid) is not entry:
+        if self._entries.get(entry.uid) is not entry:
             return False
-        del self._ways[entry.uid]
+        del self._entries[entry.uid]
         if self._uids.get(entry.assignment.pod.key) == entry.uid:
             del self._uids[entry.assignment.pod.key]
         self.outcomes[outcome] += 1
@@ -328,29 +327,29 @@ class BindingCycle:
 
     def allow(self, uid: str, plugin: str) -> bool:
         """The plugin of this name allows the pod; False if the pod does not wait for it."""
-        entry = self._ways.get(uid)
-        return entry is not None and entry.course.allow(plugin)
+        entry = self._entries.get(uid)
+        return entry is not None and entry.plugins.allow(plugin)
 
     def reject(self, uid: str, plugin: BindingPlugin, reason: str) -> bool:
         """The plugin rejects the pod; False if the pod does not wait."""
         if not is_reason(reason):
             raise ValueError(f"a rejection has a reason, not {reason!r}")
-        entry = self._ways.get(uid)
-        return entry is not None and entry.course.reject(plugin, reason)
+        entry = self._entries.get(uid)
+        return entry is not None and entry.plugins.reject(plugin, reason)
 
 
 class _Handle:
     """Implements `berth.engine.binding_points.WaitingPods` for one plugin."""
 
-    def __init__(self, stages: BindingCycle, plugin: BindingPlugin) -> None:
-        self._stages = stages
+    def __init__(self, binding_cycle: BindingCycle, plugin: BindingPlugin) -> None:
+        self._binding_cycle = binding_cycle
         self._plugin = plugin
 
     def pods(self) -> Sequence[WaitingPod]:
-        return self._stages.waiting
+        return self._binding_cycle.waiting
 
     def allow(self, uid: str) -> bool:
-        return self._stages.allow(uid, self._plugin.name)
+        return self._binding_cycle.allow(uid, self._plugin.name)
 
     def reject(self, uid: str, reason: str) -> bool:
-        return self._stages.reject(uid, self._plugin, reason)
+        return self._binding_cycle.reject(uid, self._plugin, reason)

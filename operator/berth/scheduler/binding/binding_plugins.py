@@ -46,14 +46,14 @@ class BindingPlugins:
     """Runs the binding plugins for one pod and its chosen node."""
 
     def __init__(
-        self, pod: Pod, node_name: str, active: ActivePolicy, *, clock: Clock, usage: Usage, faults: ErrorLog
+        self, pod: Pod, node_name: str, active: ActivePolicy, *, clock: Clock, usage: Usage, errors: ErrorLog
     ) -> None:
         self.pod = pod
         self.node_name = node_name
         self._active = active
         self._clock = clock
         self._usage = usage
-        self._faults = faults
+        self._errors = errors
         self._plugins: tuple[BindingPlugin, ...] = ()
         self._deadlines: dict[str, tuple[float, float]] = {}  # of plugins that have to allow it: end and duration
         self._rejection: Stopped | None = None
@@ -217,7 +217,7 @@ class BindingPlugins:
     def _note(self, plugin: BindingPlugin, problem: str, error: BaseException) -> None:
         self._usage.failed(self._active, f"plugin {plugin.name}", problem)
         fields = about(self.pod, node=self.node_name, policy=self._active.policy.name)
-        self._faults.note("asking", f"plugin {plugin.name} about Pod {self.pod.key}", error, **fields)
+        self._errors.note("asking", f"plugin {plugin.name} about Pod {self.pod.key}", error, **fields)
 
 
 def _no_node_message(reason: str) -> str:

@@ -30,6 +30,7 @@ from berth.engine.plugins.volume_binding import VolumeBinding, is_bound, is_reac
 from berth.engine.state.volume_reservations import SELECTED_NODE, VolumePlan
 from berth.model import Claim, ClaimReference, Node, Pod, Volume
 from berth.scheduler.cache.cache import Cache
+from berth.scheduler.object_events import ObjectEvent
 from berth.scheduler.ports import Clock, Cluster, NotWritten
 from berth.scheduler.queue.queue import Queue
 from berth.scheduler.waiting import wait_for_signal
@@ -121,9 +122,9 @@ class VolumeBinder:
         if outcome != "bound" and seen:
             self._queue.wake(RELEASED)
 
-    def heard(self, kind: str, body: Mapping[str, Any]) -> None:
-        """The watch reported an object: the waits for it check again."""
-        for subject in _subjects(kind, body) if self._waits else ():
+    def on_event(self, event: ObjectEvent) -> None:
+        """Have the waits for this object check again."""
+        for subject in _subjects(event) if self._waits else ():
             for wait in self._interested.get(subject, {}).values():
                 wait.signal.set()
 
@@ -218,10 +219,10 @@ def _check_still_ours(claim: Claim, volume: Volume) -> None:
         raise NotBound(f'persistentvolumeclaim "{claim.name}" has another volume, "{claim.volume_name}"')
 
 
-def _subjects(kind: str, body: Mapping[str, Any]) -> Iterator[Subject]:
+def _subjects(event: ObjectEvent) -> Iterator[Subject]:
     """The object that an event is about; for a volume also the claim in its claimRef."""
-    yield kind, _key(body["metadata"])
-    reference = (body.get("spec") or {}).get("claimRef") if kind == "PersistentVolume" else None
+    yield event.kind, event.identity.key
+    reference = (event.body.get("spec") or {}).get("claimRef") if event.kind == "PersistentVolume" else None
     if reference:
         yield "PersistentVolumeClaim", _key(reference)
 

@@ -1,8 +1,8 @@
 """Cache: the cluster as the watches report it, plus decisions that the watches have not confirmed yet.
 
-Every event takes the same path: identify the object by UID, drop the event if it is outdated (`versions`), parse the
-object, put the record into the `State` that decisions read, and return the changes for waiting pods. Pods have a state
-machine of their own, by UID (`pod_states`, drawn there): unknown -> pending -> assumed -> bound -> gone.
+Every event takes the same path: drop it if it is outdated (`versions`), parse the object, put the record into the
+`State` that decisions read, and return the changes for waiting pods. Pods have a state machine of their own, by UID
+(`pod_states`, drawn there): unknown -> pending -> assumed -> bound -> gone.
 
 Invariants:
 
@@ -34,6 +34,7 @@ from berth.scheduler.cache.changes import UNCHANGED, Changes, node_change, objec
 from berth.scheduler.cache.pod_states import FINISHED, Assumption, PodStates
 from berth.scheduler.cache.templates import NodeReader, PodReader
 from berth.scheduler.cache.versions import KnownKeys, Register
+from berth.scheduler.object_events import ObjectEvent, observed, removed
 
 logger = logging.getLogger(__name__)
 
@@ -100,22 +101,28 @@ class Cache:
         """The labels of the namespace; empty if it is not known."""
         return self.state.namespace_labels(name) or {}
 
-    def uid_of(self, kind: str, body: Mapping[str, Any]) -> str:
-        """The UID of the object in the body."""
-        return self._registers[kind].identify(body).uid
-
-    def key_of(self, kind: str, body: Mapping[str, Any]) -> str:
-        """The key of the object in the body: "namespace/name", or "name"."""
-        return self._registers[kind].identify(body).key
-
-    def holder(self, kind: str, body: Mapping[str, Any]) -> str | None:
-        """The UID that currently has the body's name, which may differ from the body's UID."""
-        return self._registers[kind].holder(body)
+    def holder(self, kind: str, key: str) -> str | None:
+        """The UID that currently has this name."""
+        return self._registers[kind].holder(key)
 
     def observe(self, kind: str, body: Mapping[str, Any]) -> Changes:
-        """Apply an added or modified object; an outdated version changes nothing."""
+        """As `apply`, for an added or modified object of which no event was made."""
+        return self.apply(observed(kind, body))
+
+    def remove(self, kind: str, body: Mapping[str, Any], *, reported_by_watch: bool = True) -> Changes:
+        """As `apply`, for a removed object of which no event was made."""
+        return self.apply(removed(kind, body, reported_by_watch=reported_by_watch))
+
+    def apply(self, event: ObjectEvent) -> Changes:
+        """Apply an event and return the changes that may help waiting pods. An outdated version changes nothing.
+
+        After a removal with a resourceVersion, every event of the UID up to that version is outdated.
+        """
+        return self._apply_removal(event) if event.is_removal else self._apply_version(event)
+
+    def _apply_version(self, event: ObjectEvent) -> Changes:
+        kind, identity, body = event.kind, event.identity, event.body
         register = self._registers[kind]
-        identity = register.identify(body)
         if not register.is_news(identity):
             self._outdated_events += 1
             return UNCHANGED
@@ -140,15 +147,12 @@ class Cache:
             return self._pod_reader.read(body)
         return self._node_reader.read(body) if kind == "Node" else parse(kind, body)
 
-    def remove(self, kind: str, body: Mapping[str, Any], *, told: bool = True) -> Changes:
-        """Remove the object of this UID. With a resourceVersion, every event up to that version is outdated.
-
-        `told`: the watch reported it, False: a list does not contain the object.
-        """
+    def _apply_removal(self, event: ObjectEvent) -> Changes:
+        kind, identity = event.kind, event.identity
         register = self._registers[kind]
-        identity = register.identify(body)
         key = register.known.get(identity.uid, identity.key)
-        return self._drop(kind, identity.uid, key) if register.remove(identity, told=told) else UNCHANGED
+        was_known = register.remove(identity, reported_by_watch=event.reported_by_watch)
+        return self._drop(kind, identity.uid, key) if was_known else UNCHANGED
 
     def assume(self, pod: Pod, node_name: str) -> Changes:
         """Assume a pod on a node, before it is bound; ValueError if it is assumed or bound already."""

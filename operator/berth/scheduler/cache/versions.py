@@ -1,4 +1,4 @@
-"""Identity and version of objects: which object an event is about, and which of two events is newer.
+"""Versions of objects: which of two events is newer, and which object an event replaces.
 
 A name is not an identity: a pod that is deleted and created again keeps its name and gets a new UID. Events about the
 two can arrive interleaved: kopf keeps the order for one UID only, and a relist may repeat an older state. One register
@@ -12,7 +12,7 @@ Rules, with v the resourceVersion, an integer that grows over all objects of a k
    then on. With a smaller v it is a late event about a predecessor.
 3. A UID that was reported as deleted comes back only with a v greater than that of the deletion: Kubernetes never
    reuses a UID, so anything else is a late event. The memory of deleted UIDs is bounded.
-4. A UID that was removed because a list lacked it (`remove` with `told=False`) comes back with its last known v or a
+4. A UID that was removed because a list lacked it (`reported_by_watch=False`) comes back with its last known v or a
    greater one: the list may have been wrong, and then the object is no older than before. If that was a late event
    after all, the next comparison with a list removes the object again. If we have written to the object since
    (`outdate`), only a greater v brings it back: it cannot be in the last known version any more.
@@ -25,21 +25,10 @@ UID is `unsure` until it is reported again, and its first event is accepted what
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
-from typing import Any
+
+from berth.scheduler.object_events import Identity
 
 REMOVED_REMEMBERED = 8192
-LARGEST_VERSION = 2**63 - 1  # etcd counts its revisions in an int64
-MOST_DIGITS = 19
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What the register needs of an object: read from the metadata alone, so that it works for invalid objects."""
-
-    uid: str
-    key: str
-    version: int | None
 
 
 class KnownKeys(Mapping[str, str]):
@@ -77,7 +66,6 @@ class Register:
         self._removed: OrderedDict[str, int | None] = OrderedDict()
         self._unsure: set[str] = set()
         self._outdated: set[str] = set()
-        self._last: tuple[Mapping[str, Any], Identity] | None = None  # cache of `identify`
         self.newest = 0
         """The greatest resourceVersion that was ever reported of the kind."""
 
@@ -91,24 +79,9 @@ class Register:
         """Known UIDs that have not been reported since `start_over`."""
         return self._unsure
 
-    def identify(self, body: Mapping[str, Any]) -> Identity:
-        """The identity of the body; without a UID, that of the object that has the name now, or else the name itself.
-
-        The last result is cached: each event is identified several times, and no body is modified after it was read.
-        """
-        if self._last is not None and self._last[0] is body:
-            return self._last[1]
-        metadata = _metadata(body)
-        key = _key(metadata)
-        uid = metadata.get("uid")
-        identity = Identity(str(uid or self._uids.get(key, key)), key, version_number(metadata.get("resourceVersion")))
-        if uid:
-            self._last = body, identity
-        return identity
-
-    def holder(self, body: Mapping[str, Any]) -> str | None:
-        """The UID known under the body's name."""
-        return self._uids.get(self.identify(body).key)
+    def holder(self, key: str) -> str | None:
+        """The UID that currently has this name."""
+        return self._uids.get(key)
 
     def behind(self, versions: Mapping[str, int]) -> list[str]:
         """Those of these UIDs that are known in an older version than this."""
@@ -171,14 +144,14 @@ class Register:
         self._uids[identity.key] = identity.uid
         return replaced
 
-    def remove(self, identity: Identity, *, told: bool = True) -> bool:
+    def remove(self, identity: Identity, *, reported_by_watch: bool = True) -> bool:
         """Record that the UID is gone; returns whether it was known. Another UID of the same name stays.
 
-        `told`: the watch reported it, False: a list does not contain the object (rule 4).
+        `reported_by_watch` is False if a list does not contain the object (rule 4).
         """
         known = self._by_uid.pop(identity.uid, None)
         self._unsure.discard(identity.uid)
-        if told:
+        if reported_by_watch:
             self._bury(identity.uid, identity.version, known.version if known else None)
         elif known is not None and known.version is not None:
             # The object is never older than its last known version, and newer if we have written to it.
@@ -198,27 +171,5 @@ class Register:
             self._removed.popitem(last=False)
 
 
-def _metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    metadata = body.get("metadata")
-    return metadata if isinstance(metadata, dict | Mapping) else {}
-
-
-def _key(metadata: Mapping[str, Any]) -> str:
-    namespace, name = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
-    return f"{namespace}/{name}" if namespace else name
-
-
 def _newer(one: int | None, other: int | None, *, unknown: bool = True) -> bool:
     return unknown if one is None or other is None else one > other
-
-
-def version_number(version: object) -> int | None:
-    """A resourceVersion as an integer; None if it is missing, no string, or beyond what a store can reach.
-
-    A version that no store reaches must not count as seen: every later list would look older, as after a restored
-    backup.
-    """
-    if not isinstance(version, str) or len(version) > MOST_DIGITS or not (version.isascii() and version.isdigit()):
-        return None
-    number = int(version)
-    return number if number <= LARGEST_VERSION else None

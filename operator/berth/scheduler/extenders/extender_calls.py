@@ -47,6 +47,7 @@ from berth.scheduler.extenders.extender_protocol import (
 )
 from berth.scheduler.extenders.extender_round import NOBODY, ExtenderRound
 from berth.scheduler.log_fields import about
+from berth.scheduler.object_events import ObjectEvent
 from berth.scheduler.ports import (
     Attempts,
     Clock,
@@ -65,6 +66,9 @@ logger = logging.getLogger(__name__)
 Lane = tuple[str, ...]
 """The URLs of the extenders that a pod needs."""
 
+HeldPod = tuple[int, float, int, QueuedPod, Attempts]
+"""A pod that waits for a place, with what it is ordered by, and who continues its attempt."""
+
 
 @dataclass(slots=True, eq=False)
 class _Call:
@@ -73,6 +77,7 @@ class _Call:
     item: QueuedPod
     pod: Pod
     active: ActivePolicy
+    attempts: Attempts  # gets the result
     extenders: tuple[Extender, ...]
     nodes: Mapping[str, Node]
     lane: Lane
@@ -86,33 +91,30 @@ class ExtenderCalls:
     def __init__(
         self,
         *,
-        attempts: Attempts,
         cache: Cache,
         queue: Queue,
         policies: PolicyStore,
         asker: Asker,
         bodies: Bodies,
         clock: Clock,
-        faults: ErrorLog,
+        errors: ErrorLog,
         places: int = PLACES,
     ) -> None:
-        self._attempts = attempts
         self._cache = cache
         self._queue = queue
         self._policies = policies
         self._asker = asker
         self._bodies = bodies
         self._clock = clock
-        self._faults = faults
+        self._errors = errors
         self._places = places
         self._calls: dict[str, _Call] = {}
         self._busy: Counter[Lane] = Counter()
-        self._held: dict[Lane, list[tuple[int, float, int, QueuedPod]]] = {}
+        self._held: dict[Lane, list[HeldPod]] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}  # in the order of their start
         self._refilling: set[Lane] = set()
         self._last_logged: dict[str, str] = {}  # by extender URL: the last message
         self._preemption = ExtenderPreemption(cache.state, asker, bodies, self._note)
-        policies.on_change(self.follow_policies)
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -122,24 +124,25 @@ class ExtenderCalls:
     def concerns(self, policy: Policy, pod: Pod) -> bool:
         return any(extender.filter_verb or extender.prioritize_verb for extender in interested(policy, pod))
 
-    def start(self, item: QueuedPod, pod: Pod, active: ActivePolicy) -> None:
+    def start(self, item: QueuedPod, pod: Pod, active: ActivePolicy, attempts: Attempts) -> None:
         extenders = interested(active.policy, pod)
         lane = tuple(extender.url_prefix for extender in extenders)
         if self._busy[lane] >= self._places:
             self._queue.hold(item)
-            heapq.heappush(self._held.setdefault(lane, []), (-pod.priority, item.since, item.sequence, item))
+            held = -pod.priority, item.since, item.sequence, item, attempts
+            heapq.heappush(self._held.setdefault(lane, []), held)
             return
         nodes = self._nodes(pod, active)
         if not nodes:
-            self._attempts.conclude(item, pod, active, NOBODY)
+            attempts.conclude(item, pod, active, NOBODY)
             return
-        call = self._calls[item.uid] = _Call(item, pod, active, extenders, nodes, lane)
+        call = self._calls[item.uid] = _Call(item, pod, active, attempts, extenders, nodes, lane)
         self._busy[lane] += 1
         call.task = self._spawn(self._run(call))
 
-    def look(self, uid: str) -> None:
-        """The watch reported the pod: cancel calls that are no longer needed."""
-        call = self._calls.get(uid)
+    def on_event(self, event: ObjectEvent) -> None:
+        """Cancel the calls about a pod that has changed or is gone."""
+        call = self._calls.get(event.identity.uid)
         if call is not None and (call.item.changed or not self._queue.is_in_flight(call.item)):
             self._abort(call)
 
@@ -190,14 +193,14 @@ class ExtenderCalls:
         except (ExtenderFailed, Unavailable) as error:
             problem = str(error)
         except Exception as error:
-            self._faults.note("asking extenders about", call.pod, error)
+            self._errors.note("asking extenders about", call.pod, error)
             problem = f"the scheduler failed: {type(error).__name__}: {error}"
         finally:
             self._end(call)
         if said is None:
-            self._attempts.fail(call.item, call.pod, call.active, problem)
+            call.attempts.fail(call.item, call.pod, call.active, problem)
         else:
-            self._attempts.conclude(call.item, call.pod, call.active, self._as_of_now(call, said))
+            call.attempts.conclude(call.item, call.pod, call.active, self._as_of_now(call, said))
 
     def _as_of_now(self, call: _Call, said: ExtenderResult) -> ExtenderResult:
         """The answers about nodes that still exist."""
@@ -234,9 +237,9 @@ class ExtenderCalls:
                 if not self._queue.is_open:
                     self._release(lane)
                     return
-                item = heapq.heappop(self._held[lane])[-1]
+                *_, item, attempts = heapq.heappop(self._held[lane])
                 if self._queue.resume(item):
-                    self._attempts.attempt(item)
+                    attempts.attempt(item)
                     await self._clock.sleep(0)
             if not self._held.get(lane):
                 self._held.pop(lane, None)
@@ -245,7 +248,7 @@ class ExtenderCalls:
 
     def _release(self, lane: Lane) -> None:
         """Put all held pods back into the queue, where they are sorted again."""
-        for *_, item in self._held.pop(lane, ()):
+        for *_, item, _ in self._held.pop(lane, ()):
             if self._queue.resume(item):
                 self._queue.abandon(item)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from berth.engine.state.budgets import KIND, Budgets
 from berth.engine.state.state import State
 from berth.model import Pod
+from berth.scheduler.object_events import ObjectEvent
 from berth.scheduler.ports import Clock
 
 LEAST_SECONDS = 2.0
@@ -66,19 +67,23 @@ class Disruptions:
             if not pods:
                 del self._state.disrupting[key]
 
-    def heard_of_pod(self, uid: str) -> None:
-        """The watch reported the pod."""
+    def on_event(self, event: ObjectEvent) -> None:
+        if event.kind == "Pod":
+            self.follow(event.identity.uid)
+
+    def follow(self, uid: str) -> None:
+        """The pod has changed: note if it is terminating or gone."""
         leaver = self._leavers.get(uid)
         if leaver is not None and leaver.since is None and not self._is_there(uid, leaver.node):
             leaver.since, leaver.versions = self._clock.now(), self._versions(leaver)
 
-    def look(self) -> None:
+    def end_included(self) -> None:
         """End what the budgets include by now, and forget pods that are gone."""
         if self._budgets is not None:
             self._budgets.forget_gone()
         now = self._clock.now()
         for uid, leaver in list(self._leavers.items()):
-            self.heard_of_pod(uid)  # a pod is gone too if only its successor was reported
+            self.follow(uid)  # a pod is gone too if only its successor was reported
             if leaver.since is not None:
                 passed = now - leaver.since
                 if passed >= MOST_SECONDS or (passed >= LEAST_SECONDS and self._are_written(leaver)):

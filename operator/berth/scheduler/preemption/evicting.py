@@ -26,6 +26,7 @@ from berth.scheduler.cache.cache import Cache
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.log_fields import about
+from berth.scheduler.object_events import ObjectEvent, observed
 from berth.scheduler.ports import Clock, Cluster, NotEvicted, Unavailable
 from berth.scheduler.preemption.disruptions import Disruptions
 from berth.scheduler.preemption.nominating import Nominator
@@ -76,11 +77,12 @@ class Evicting:
         queue: Queue,
         intake: EventIntake,
         nominator: Nominator,
+        disruptions: Disruptions,
         cluster: Cluster,
         clock: Clock,
         reporter: Reporter,
         usage: Usage,
-        faults: ErrorLog,
+        errors: ErrorLog,
         give_up: GiveUp,
         places: int = PLACES,
     ) -> None:
@@ -88,17 +90,17 @@ class Evicting:
         self._queue = queue
         self._intake = intake
         self._nominator = nominator
+        self._disruptions = disruptions
         self._cluster = cluster
         self._clock = clock
         self._reporter = reporter
         self._usage = usage
-        self._faults = faults
+        self._errors = errors
         self._give_up = give_up
         self._places = asyncio.Semaphore(places)
         self._running: dict[str, Push] = {}  # by UID of the preemptor
         self._leaving: dict[str, _Leaver] = {}  # by UID of the victim
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self.disruptions = Disruptions(cache.state, clock)
         self.outcomes: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -109,7 +111,7 @@ class Evicting:
         self._running[push.pod.uid] = push
         for victim in push.victims:
             self._leaving.setdefault(victim.uid, _Leaver()).pushes[push] = None
-            self.disruptions.begin(victim, push.node)
+            self._disruptions.begin(victim, push.node)
         task = asyncio.get_running_loop().create_task(self._carry_out(push))
         self._tasks[task] = None
         task.add_done_callback(self._ended)
@@ -119,15 +121,17 @@ class Evicting:
         plugins = rejecting(active.pipeline, diagnosis)
         self._queue.park(item, diagnosis.wakes_on, active.policy.pace, plugins, blamed=diagnosis.plugins)
 
-    def look(self, uid: str) -> None:
-        """The watch reported the pod: a preemptor, a victim, or neither."""
-        self.disruptions.heard_of_pod(uid)
+    def on_event(self, event: ObjectEvent) -> None:
+        """A pod has changed: a preemptor, a victim, or neither."""
+        if event.kind != "Pod":
+            return
+        uid = event.identity.uid
         leaver = self._leaving.get(uid)
         if leaver is not None:
             for push in leaver.pushes:
                 there = self._state.table.pods_on(push.node).get(uid)
                 if there is not None and not there.deleting and not leaver.is_done:
-                    self.disruptions.begin(there, push.node)  # again, if it was gone and has come back
+                    self._disruptions.begin(there, push.node)  # again, if it was gone and has come back
                 push.signal.set()
         if uid in self._running:
             self._running[uid].signal.set()
@@ -145,7 +149,7 @@ class Evicting:
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._faults.note("evicting", "pods", error)
+            self._errors.note("evicting", "pods", error)
 
     async def _carry_out(self, push: Push) -> None:
         try:
@@ -167,7 +171,7 @@ class Evicting:
                 if victim.uid not in self._state.table.pods_on(push.node):
                     self.outcomes["gone"] += 1
                 elif self._give_up(victim.uid):
-                    self.disruptions.end(victim.uid)  # it never ran, so no budget counts it
+                    self._disruptions.end(victim.uid)  # it never ran, so no budget counts it
                     self._evicted(push, victim, in_memory=True)
                 elif await self._cluster.evict(victim, push.pod, go_on):
                     self._evicted(push, victim)
@@ -177,7 +181,7 @@ class Evicting:
         except NotEvicted as problem:
             self._not_evicted(push, victim, str(problem))
         except Exception as error:
-            self._faults.note("evicting", victim, error)
+            self._errors.note("evicting", victim, error)
             self._not_evicted(push, victim, f"{type(error).__name__}: {error}")
 
     def _goes_on(self, push: Push) -> bool:
@@ -221,11 +225,11 @@ class Evicting:
         try:
             body = await self._cluster.read_pod(victim)
             if body is not None:
-                self._intake.observe_pod(body)
+                self._intake.observe_pod(observed("Pod", body))
         except Unavailable:
             return
         except Exception as error:
-            self._faults.note("reading", victim, error)
+            self._errors.note("reading", victim, error)
 
     def _end(self, push: Push) -> None:
         """End the attempt of the preemptor."""
@@ -238,7 +242,7 @@ class Evicting:
             if not leaver.pushes:
                 del self._leaving[victim.uid]
                 if not leaver.is_done:
-                    self.disruptions.end(victim.uid)
+                    self._disruptions.end(victim.uid)
         pod = self._intake.wanted(item.uid)
         if not self._queue.is_in_flight(item):
             return

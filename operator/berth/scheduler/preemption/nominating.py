@@ -18,6 +18,7 @@ from berth.policy.policy_store import PolicyStore
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cache.changes import pod_left
 from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.object_events import ObjectEvent
 from berth.scheduler.ports import Cluster
 from berth.scheduler.queue.queue import Queue
 
@@ -25,20 +26,31 @@ from berth.scheduler.queue.queue import Queue
 class Nominator:
     """Nominates pods, withdraws nominations, and notifies the queue."""
 
-    def __init__(self, cache: Cache, queue: Queue, policies: PolicyStore, cluster: Cluster, faults: ErrorLog) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        queue: Queue,
+        policies: PolicyStore,
+        cluster: Cluster,
+        errors: ErrorLog,
+        *,
+        expectation: bool = True,
+    ) -> None:
+        """`expectation`: pods that wait for Permit or for their volumes are nominated to their node (`expect`)."""
         self._cache = cache
         self._state = cache.state
         self._queue = queue
         self._policies = policies
         self._cluster = cluster
-        self._faults = faults
+        self._errors = errors
+        self._expectation = expectation
         self._decides = False
 
-    def lead(self) -> None:
+    def start_leading(self) -> None:
         """This replica leads from now on: withdraw nominations to nodes that do not exist."""
         self._decides = True
         for name in list(self._state.nominated):
-            self.look_at_node(name)
+            self._withdraw_from(name)
 
     def stand_by(self) -> None:
         """Another replica leads from now on: nominations are what the API says."""
@@ -60,7 +72,7 @@ class Nominator:
 
     def expect(self, pod: Pod, node_name: str) -> None:
         """The pod is assumed on the node and will be bound later: write it, unless the API says so already."""
-        if not self._decides or pod.nominated_node_name == node_name:
+        if not self._expectation or not self._decides or pod.nominated_node_name == node_name:
             return
         number = self._cache.nominate(pod.uid, node_name)
         if number is not None:
@@ -70,7 +82,7 @@ class Nominator:
         try:
             self._cluster.nominate(pod, node_name, partial(self._cache.nomination_written, pod.uid, number))
         except Exception as error:
-            self._faults.note("nominating", pod, error)
+            self._errors.note("nominating", pod, error)
 
     def withdraw(self, pod: Pod) -> None:
         """Withdraw the nomination of the pod: the node is free for others."""
@@ -89,8 +101,13 @@ class Nominator:
                 self.nominate(other, "")
                 self._queue.wake_pod(other.uid)
 
-    def look_at_node(self, name: str) -> None:
-        """The watch reported the node: if it is gone, withdraw the nominations of our pods to it (#95752)."""
+    def on_event(self, event: ObjectEvent) -> None:
+        """If a node is gone, withdraw the nominations of our pods to it (#95752)."""
+        if event.kind == "Node":
+            self._withdraw_from(event.identity.key)
+
+    def _withdraw_from(self, name: str) -> None:
+        """Withdraw the nominations of our pods to this node if it does not exist."""
         if not self._decides or name not in self._state.nominated or self._state.table.node(name) is not None:
             return
         for pod in list(self._state.nominated[name].values()):

@@ -26,14 +26,16 @@ from berth.engine.preemption.preemption import NoNomination, choose
 from berth.engine.preemption.victims import Candidate, Nomination
 from berth.model import Pod
 from berth.policy.compile import ActivePolicy
-from berth.policy.policy_store import PolicyStore
+from berth.policy.usage import Usage
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cache.changes import asks_the_same
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.measures import ERROR, SUCCESS, UNSCHEDULABLE
-from berth.scheduler.ports import Clock, Cluster, ExtenderPort, NotNarrowed, Random
-from berth.scheduler.preemption.evicting import Evicting, GiveUp, Push
+from berth.scheduler.object_events import ObjectEvent
+from berth.scheduler.ports import ExtenderPort, NotNarrowed, Random
+from berth.scheduler.preemption.disruptions import Disruptions
+from berth.scheduler.preemption.evicting import Evicting, Push
 from berth.scheduler.preemption.nominating import Nominator
 from berth.scheduler.queue.queue import Queue, QueuedPod
 from berth.scheduler.reporting import Reporter
@@ -51,50 +53,35 @@ class _Asking:
 
 
 class Preempting:
-    """Preempts for rejected pods. `extenders` is set by the caller; `give_up` ends the binding cycle of a victim."""
+    """Preempts for rejected pods; extenders take part if there are any."""
 
     def __init__(
         self,
         *,
         cache: Cache,
         queue: Queue,
-        policies: PolicyStore,
         intake: EventIntake,
-        cluster: Cluster,
-        clock: Clock,
+        nominator: Nominator,
+        evicting: Evicting,
+        disruptions: Disruptions,
+        extenders: ExtenderPort | None,
+        usage: Usage,
         random: Random,
         reporter: Reporter,
-        faults: ErrorLog,
-        give_up: GiveUp,
+        errors: ErrorLog,
     ) -> None:
         self._state = cache.state
         self._queue = queue
-        self._usage = policies.usage
         self._intake = intake
+        self._nominator = nominator
+        self._evicting = evicting
+        self._disruptions = disruptions
+        self._extenders = extenders
+        self._usage = usage
         self._random = random
         self._reporter = reporter
-        self._faults = faults
-        self._nominator = Nominator(cache, queue, policies, cluster, faults)
-        self._evicting = Evicting(
-            cache=cache,
-            queue=queue,
-            intake=intake,
-            nominator=self._nominator,
-            cluster=cluster,
-            clock=clock,
-            reporter=reporter,
-            usage=policies.usage,
-            faults=faults,
-            give_up=give_up,
-        )
+        self._errors = errors
         self._asking: dict[str, _Asking] = {}
-        self.withdraw = self._nominator.withdraw
-        self.expect = self._nominator.expect
-        self.drop = self._nominator.drop
-        self.look_at_node = self._nominator.look_at_node
-        self.lead = self._nominator.lead
-        self.stand_by = self._nominator.stand_by
-        self.extenders: ExtenderPort | None = None
         self.attempts = 0
         self.victims: Counter[int] = Counter()  # preemptions by number of victims
 
@@ -102,11 +89,11 @@ class Preempting:
         """End an attempt that found no node, on the state on which it was made."""
         survey, query, kept = diagnosis.survey, diagnosis.query, diagnosis.in_words()
         if active.preemption is None or survey is None or query is None:
-            self.withdraw(pod)  # its nominated node does not fit, and no other is freed for it
+            self._nominator.withdraw(pod)  # its nominated node does not fit, and no other is freed for it
             self._park(item, pod, active, kept, kept.message)
             return
         self.attempts += 1
-        self._evicting.disruptions.look()
+        self._disruptions.end_included()
         if item.stopwatch is not None:
             item.stopwatch.skip()
         try:
@@ -118,9 +105,9 @@ class Preempting:
             item.stopwatch("PostFilter", _status(found))
         if isinstance(found, NoNomination):
             self._refuse(item, pod, active, kept, found)
-        elif self.extenders is not None and self.extenders.narrows(active.policy, pod):
+        elif self._extenders is not None and self._extenders.narrows(active.policy, pod):
             fixed = [Candidate(candidate.cost, partial(_same, candidate.nominate())) for candidate in found]
-            asking = self._ask(self.extenders, item, pod, active, kept, fixed)
+            asking = self._ask(self._extenders, item, pod, active, kept, fixed)
             self._asking[item.uid] = _Asking(item, asyncio.get_running_loop().create_task(asking))
         else:
             self._preempt(item, pod, active, kept, choose(found, self._random))
@@ -133,7 +120,7 @@ class Preempting:
         self, item: QueuedPod, pod: Pod, active: ActivePolicy, diagnosis: Diagnosis, refusal: NoNomination
     ) -> None:
         if refusal.withdraws:
-            self.withdraw(pod)
+            self._nominator.withdraw(pod)
         self._park(item, pod, active, diagnosis, f"{diagnosis.message} {refusal.message}")
 
     async def _ask(
@@ -152,7 +139,7 @@ class Preempting:
         except NotNarrowed as problem:
             refusal = NoNomination(f"preemption: {problem}", error=True)
         except Exception as error:
-            self._faults.note("asking extenders about the victims of", asked, error)
+            self._errors.note("asking extenders about the victims of", asked, error)
             refusal = NoNomination(f"preemption: the scheduler failed: {type(error).__name__}: {error}", error=True)
         finally:
             asking = self._asking.get(item.uid)
@@ -161,7 +148,7 @@ class Preempting:
         try:
             self._go_on(item, asked, active, diagnosis, candidates, left, refusal)
         except Exception as error:
-            self._faults.note("preempting for", asked, error)
+            self._errors.note("preempting for", asked, error)
             self._queue.fail(item, active.policy.pace)
 
     def _go_on(
@@ -236,12 +223,11 @@ class Preempting:
 
     # --- events of the cluster ---------------------------------------------------------------------------------------
 
-    def look(self, uid: str) -> None:
-        """The watch reported the pod: a preemptor, a victim, or neither."""
-        self._evicting.look(uid)
-        asking = self._asking.get(uid)
+    def on_event(self, event: ObjectEvent) -> None:
+        """Cancel the call to extenders about a pod that has changed or is gone."""
+        asking = self._asking.get(event.identity.uid)
         if asking is not None and (asking.item.changed or not self._queue.is_in_flight(asking.item)):
-            del self._asking[uid]
+            del self._asking[event.identity.uid]
             asking.task.cancel()
             self._queue.abandon(asking.item)
 

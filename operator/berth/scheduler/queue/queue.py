@@ -15,7 +15,7 @@ An attempt that has to wait before it may call an extender is held; later it con
 that waits on Permit has left the queue, but may still be rejected. It is kept in `_lent`, and events are logged for it
 as if it were in flight.
 
-The times are those of kube-scheduler; the policy of the attempt may set others (`Pace`).
+The times are those of kube-scheduler; the policy of the attempt may set others (`BackoffSettings`).
 
 Invariants:
 
@@ -54,7 +54,7 @@ from typing import Final, TypeGuard
 from berth.engine.events import Change, Event
 from berth.engine.plugin import FilterPlugin
 from berth.model import Pod
-from berth.policy.records import BackoffSettings as Pace
+from berth.policy.records import BackoffSettings
 from berth.scheduler.cache.changes import NOTHING, asks_the_same
 from berth.scheduler.ports import Clock
 from berth.scheduler.queue import queue_reasons as causes
@@ -80,10 +80,11 @@ STEPS_A_TURN: Final = 64  # further steps between two attempts
 class Queue:
     """The waiting pods of all scheduler names that have a policy."""
 
-    def __init__(self, clock: Clock, sort: QueueSort | None = None) -> None:
+    def __init__(self, clock: Clock, sort: QueueSort | None = None, *, hints: QueueingHints | None = None) -> None:
+        """`hints` find the pods that an event may help; None: they are off, and every pod that listens comes back."""
         self._clock = clock
         self._sort: QueueSort = sort or PrioritySort()
-        self.hints: QueueingHints | None = None  # set by the Scheduler; None: hints are off
+        self.hints = hints
         self._sequence = itertools.count()
         self._items: dict[str, QueuedPod] = {}
         self._active: Heap[QueuedPod] = Heap()
@@ -102,7 +103,7 @@ class Queue:
         self._lent: dict[str, QueuedPod] = {}  # have left to wait on Permit, and may come back unschedulable
         self._open = True
         self._signal = asyncio.Event()
-        self.tally = QueueCounters()
+        self.counters = QueueCounters()
 
     # --- pods of the queue ---------------------------------------------------------------------------------------
 
@@ -206,7 +207,7 @@ class Queue:
         self.write_off(item.uid)
 
     def park_again(
-        self, item: QueuedPod, pod: Pod, wakes_on: frozenset[Event], pace: Pace, blamed: Iterable[str] = ()
+        self, item: QueuedPod, pod: Pod, wakes_on: frozenset[Event], pace: BackoffSettings, blamed: Iterable[str] = ()
     ) -> None:
         """Make a recalled pod unschedulable until one of these events; try it at once if one has already happened."""
         if item.uid in self._items:
@@ -225,7 +226,7 @@ class Queue:
         self,
         item: QueuedPod,
         wakes_on: frozenset[Event],
-        pace: Pace | None = None,
+        pace: BackoffSettings | None = None,
         plugins: Sequence[FilterPlugin] = (),
         blamed: Iterable[str] = (),
     ) -> None:
@@ -249,7 +250,7 @@ class Queue:
         else:
             self._enter(item, Part.UNSCHEDULABLE, causes.ATTEMPT_FAILED)
 
-    def fail(self, item: QueuedPod, pace: Pace | None = None) -> None:
+    def fail(self, item: QueuedPod, pace: BackoffSettings | None = None) -> None:
         """The attempt ended with an error: try again after the backoff."""
         if self._land(item, NOTHING, pace):
             item.failed = not item.outdated
@@ -279,7 +280,7 @@ class Queue:
         return True
 
     def retry(
-        self, pod: Pod, attempts: int, pace: Pace = PACE, queued: float | None = None, decider: object = None
+        self, pod: Pod, attempts: int, pace: BackoffSettings = PACE, queued: float | None = None, decider: object = None
     ) -> None:
         """Queue a pod again that had left with a node and did not get it: after the backoff of this many attempts.
 
@@ -386,7 +387,7 @@ class Queue:
             # With an empty active queue a backoff is cut short, as in kube-scheduler; not the one of an error.
             item = self._backoff.pop()
             if item is not None:
-                self.tally.active[causes.BACKOFF_CUT] += 1
+                self.counters.active[causes.BACKOFF_CUT] += 1
         if item is not None:
             self._end_opening(item)
             self._enter(item, Part.IN_FLIGHT)
@@ -433,7 +434,7 @@ class Queue:
         moment = min((order[0] for order, _ in firsts), default=None)
         return None if moment is None else moment - self._clock.now()
 
-    def _land(self, item: QueuedPod, wakes_on: frozenset[Event], pace: Pace | None) -> bool:
+    def _land(self, item: QueuedPod, wakes_on: frozenset[Event], pace: BackoffSettings | None) -> bool:
         """End the attempt; False if the pod has left or was gated meanwhile."""
         if not self.is_in_flight(item):
             return False
@@ -586,32 +587,32 @@ class Queue:
 
     def _blame(self, item: QueuedPod, plugins: Iterable[str]) -> None:
         if item.blamed or plugins:
-            item.blamed = self.tally.blame(item.pod.scheduler_name, item.blamed, plugins)
+            item.blamed = self.counters.blame(item.pod.scheduler_name, item.blamed, plugins)
 
     def _enter(self, item: QueuedPod, part: Part, cause: str = "") -> None:
         """`cause`: why the pod enters this part, for metrics; empty if it was in it before, or if it is not counted."""
         item.part = part
         if part is Part.ACTIVE:
             if cause:
-                self.tally.active[cause] += 1
+                self.counters.active[cause] += 1
             if item.queued is None:
                 item.queued = self._clock.now()
             heap = self._returning if item.returning else self._active
             heap.push(item.uid, self._turn(item), item)
         elif part is Part.BACKOFF:
             if cause:
-                self.tally.backoff[cause] += 1
+                self.counters.backoff[cause] += 1
             heap = self._failed if item.failed else self._backoff
             heap.push(item.uid, (item.ready, *self._turn(item)), item)
         elif part is Part.UNSCHEDULABLE:
-            self.tally.unschedulable[cause] += 1
+            self.counters.unschedulable[cause] += 1
             self._parked += 1
             item.parked, item.returning = self._parked, False
             flush = item.since + item.pace.flush_seconds
             self._unschedulable.add(item, (flush, *self._turn(item)))
         elif part is Part.GATED:
             if cause:
-                self.tally.unschedulable[cause] += 1
+                self.counters.unschedulable[cause] += 1
             self._gated[item.uid] = item
             self._blame(item, (GATES,))
         elif part is Part.HELD:

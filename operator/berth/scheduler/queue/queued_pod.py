@@ -9,13 +9,13 @@ from enum import StrEnum
 from berth.engine.events import Event
 from berth.engine.plugin import FilterPlugin
 from berth.model import Pod
-from berth.policy.records import BackoffSettings as Pace
+from berth.policy.records import BackoffSettings
 from berth.scheduler.cache.changes import NOTHING
 from berth.scheduler.measures import Stopwatch
 from berth.scheduler.queue.openings import Opening
 from berth.scheduler.queue.unschedulable import Profile
 
-PACE = Pace()
+PACE = BackoffSettings()
 UNKNOWN = Profile()
 
 
@@ -43,7 +43,7 @@ class QueuedPod:
     tried: float = 0.0  # when its last attempt began
     stopwatch: Stopwatch | None = None  # of its attempt, if it is measured
     blamed: tuple[str, ...] = ()  # the names of the plugins that rejected it
-    pace: Pace = PACE  # of its last attempt
+    pace: BackoffSettings = PACE  # of its last attempt
     ready: float = 0.0  # when its backoff is over
     failed: bool = False  # the last attempt ended with an error, so its backoff is never cut short
     wakes_on: frozenset[Event] = NOTHING

@@ -32,9 +32,9 @@ def rejecting(pipeline: Pipeline, diagnosis: Diagnosis) -> tuple[FilterPlugin, .
 class QueueingHints:
     """Asks plugins on the current cluster, after the change."""
 
-    def __init__(self, state: State, faults: ErrorLog) -> None:
+    def __init__(self, state: State, errors: ErrorLog) -> None:
         self.state = state
-        self._faults = faults
+        self._errors = errors
         self._change: Change | None = None
         self._answers: dict[tuple[str, FilterPlugin, Hashable], bool] = {}
         self.counts: Counter[str] = Counter()
@@ -73,7 +73,7 @@ class QueueingHints:
             if known is None:
                 known = self._answers[key] = bool(ask())
         except Exception as error:
-            self._faults.note("asking for a hint", f"plugin {plugin.name}", error)
+            self._errors.note("asking for a hint", f"plugin {plugin.name}", error)
             return True
         return known
 
