@@ -11,7 +11,7 @@ from berth.engine import contract
 from berth.engine.contract import CHECKS, ContractCase, check_cached_answers, check_growing_table
 from berth.engine.events import Event
 from berth.engine.legacy.max_volume_count import MaxEBSVolumeCount
-from berth.engine.plugin import Dependencies, Plugin, PodsRead, nothing_else
+from berth.engine.plugin import Plugin, PodsRead, nothing_else
 from berth.engine.plugins.inter_pod_affinity import InterPodAffinity
 from berth.engine.plugins.node_affinity import NodeAffinity
 from berth.engine.plugins.node_name import NodeName
@@ -91,8 +91,7 @@ def lying(kind: type[Plugin], **fields: Any) -> type[Plugin]:
     class Lying(kind):  # type: ignore[valid-type, misc]
         def __init__(self, args: Any) -> None:
             super().__init__(args)
-            declared: Dependencies = self.dependencies
-            self.dependencies = replace(declared, **fields)
+            self.dependencies = replace(kind(args).dependencies, **fields)
 
     return Lying
 

@@ -693,7 +693,7 @@ def test_a_diagnosis_of_an_outside_plugin_that_names_no_events_is_retried_on_any
     said = deciding(**refusing)
     assert isinstance(said, Diagnosis)
     assert said.message == "0/3 nodes are available: 3 because."
-    assert said.wakes_on == ANY
+    assert said.retry_events == ANY
 
 
 def test_bad_arguments_stay_bad_arguments() -> None:

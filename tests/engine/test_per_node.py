@@ -68,7 +68,7 @@ def test_reasons_are_counted_as_those_of_any_filter() -> None:
     said = Pipeline([plugin], []).decide(a_pod(), cluster(NODES), Random(0))
     assert isinstance(said, Diagnosis)
     assert said.message == "0/3 nodes are available: 1 node(s) had hdd, 2 node(s) had ssd."
-    assert said.wakes_on == ANY
+    assert said.retry_events == ANY
 
 
 def test_points_are_the_score() -> None:

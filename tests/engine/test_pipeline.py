@@ -33,7 +33,7 @@ def test_a_pod_without_any_node_waits_for_anything_to_happen() -> None:
     diagnosis = decide([], make_pod("p"))
     assert isinstance(diagnosis, Diagnosis)
     assert diagnosis.message == "no nodes available to schedule pods"
-    assert diagnosis.wakes_on == ANY
+    assert diagnosis.retry_events == ANY
 
 
 def test_each_node_is_counted_under_the_first_plugin_that_refused_it_and_reasons_are_sorted_as_text() -> None:
@@ -50,8 +50,8 @@ def test_each_node_is_counted_under_the_first_plugin_that_refused_it_and_reasons
         "1 node(s) were unschedulable, 10 Insufficient cpu."
     )
     assert diagnosis.plugins == {"TaintToleration", "NodeUnschedulable", "NodeResourcesFit"}
-    assert {Event.NODE_TAINTS, Event.POD_REMOVED, Event.NODE_ADDED} <= diagnosis.wakes_on
-    assert Event.NODE_LABELS not in diagnosis.wakes_on
+    assert {Event.NODE_TAINTS, Event.POD_REMOVED, Event.NODE_ADDED} <= diagnosis.retry_events
+    assert Event.NODE_LABELS not in diagnosis.retry_events
 
 
 def test_a_node_that_is_short_of_two_resources_counts_for_both() -> None:

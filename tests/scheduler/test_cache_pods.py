@@ -470,7 +470,7 @@ def test_a_pod_may_be_nominated_to_a_node_that_is_not_known_yet(cache: Cache) ->
     )
     assert isinstance(verdict, Diagnosis)
     assert "1 Insufficient cpu" in verdict.message
-    assert Event.POD_REMOVED in verdict.wakes_on
+    assert Event.POD_REMOVED in verdict.retry_events
 
 
 # --- what decisions read of a bound pod ------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ async def test_every_pod_of_the_queue_says_why_it_waits(harness: Harness) -> Non
     for name, gates in (("tried", ()), ("parked", ()), ("failed", ()), ("gated", ("wait", "longer")), ("held", ())):
         harness.observe("Pod", make_pod(name, gates=gates))
     taken = {item.pod.name: item for item in [await harness.queue.pop() for _ in range(4)]}
-    harness.queue.park(taken["parked"], frozenset())
+    harness.queue.add_unschedulable(taken["parked"], frozenset())
     harness.queue.fail(taken["failed"])
     harness.queue.hold(taken["held"])
     harness.observe("Pod", make_pod("active", priority=7))

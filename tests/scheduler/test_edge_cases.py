@@ -154,7 +154,7 @@ async def test_ten_thousand_gated_pods_cost_nothing_whatever_happens() -> None:
     sys.setprofile(count)
     try:
         item = await harness.queue.pop()
-        harness.queue.park(item, ANY)
+        harness.queue.add_unschedulable(item, ANY)
         harness.observe("Node", make_node("a"))
         await harness.clock.advance(10)
         assert (await harness.queue.pop()) is item

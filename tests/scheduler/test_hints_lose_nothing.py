@@ -130,7 +130,7 @@ class Life:
     def helps(self, refused: Diagnosis, changes: Changes, only: FilterPlugin | None = None) -> bool:
         """Whether the pod would be woken, by all plugins that refused it or only by one of them."""
         plugins = rejecting(self.pipeline, refused) if only is None else (only,)
-        listening = [change for change in changes if change.events & refused.wakes_on]
+        listening = [change for change in changes if change.events & refused.retry_events]
         if not plugins:
             return bool(listening)
         hints = QueueingHints(self.cache.state, self.faults)
@@ -139,10 +139,10 @@ class Life:
     def park(self, refused: Diagnosis, only: FilterPlugin | None = None) -> UnschedulablePods:
         """The pod as the queue keeps it."""
         plugins = rejecting(self.pipeline, refused) if only is None else (only,)
-        wakes_on = refused.wakes_on if only is None else only.retry_events
-        profile = profile_of(self.pod, wakes_on, plugins, self.cache.state)
+        retry_events = refused.retry_events if only is None else only.retry_events
+        profile = profile_of(self.pod, retry_events, plugins, self.cache.state)
         parked = UnschedulablePods()
-        parked.add(QueuedPod(self.pod, 0, 0.0, wakes_on=wakes_on, plugins=plugins, profile=profile), (0.0,))
+        parked.add(QueuedPod(self.pod, 0, 0.0, retry_events=retry_events, plugins=plugins, profile=profile), (0.0,))
         return parked
 
     def changes(self, kept: Collection[UnschedulablePods], late: bool) -> list[Changes]:

@@ -47,10 +47,10 @@ async def popping(queue: Queue) -> AsyncIterator["asyncio.Task[QueuedPod]"]:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def parked(queue: Queue, name: str, wakes_on: frozenset[Event] = ROOM) -> QueuedPod:
+async def parked(queue: Queue, name: str, retry_events: frozenset[Event] = ROOM) -> QueuedPod:
     queue.add(pod(name))
     item = await queue.pop()
-    queue.park(item, wakes_on)
+    queue.add_unschedulable(item, retry_events)
     return item
 
 
@@ -139,9 +139,9 @@ async def test_a_change_of_policy_ends_backoffs_however_long_the_old_policy_made
     for name in ("failed", "woken", "parked"):
         queue.add(pod(name))
     queue.fail(await queue.pop(), week)
-    queue.park(await queue.pop(), ROOM, week)
+    queue.add_unschedulable(await queue.pop(), ROOM, week)
     queue.wake(ROOM)
-    queue.park(await queue.pop(), TAINTS, week)
+    queue.add_unschedulable(await queue.pop(), TAINTS, week)
     assert (queue.statistics()["backoff"], queue.statistics()["unschedulable"]) == (2, 1)
     if by_namespace:
         queue.wake_in("other", lambda _: True)
@@ -154,7 +154,7 @@ async def test_a_change_of_policy_ends_backoffs_however_long_the_old_policy_made
 async def test_the_plugins_of_the_last_attempt_replace_those_of_earlier_ones(queue: Queue) -> None:
     await parked(queue, "web", ROOM)
     queue.wake({Event.POD_REMOVED})
-    queue.park(await queue.pop(), TAINTS)
+    queue.add_unschedulable(await queue.pop(), TAINTS)
     queue.wake({Event.POD_REMOVED})
     assert queue.part_of(uid("web")) is Part.UNSCHEDULABLE
     queue.wake({Event.NODE_TAINTS})
@@ -165,7 +165,7 @@ async def test_an_event_during_the_attempt_is_judged_when_the_pod_is_parked(queu
     queue.add(pod("web"))
     item = await queue.pop()
     queue.wake({Event.POD_REMOVED})
-    queue.park(item, ROOM)
+    queue.add_unschedulable(item, ROOM)
     assert queue.part_of(uid("web")) is Part.BACKOFF
 
 
@@ -173,14 +173,14 @@ async def test_an_event_during_the_attempt_that_cannot_help_is_not_taken_for_one
     queue.add(pod("web"))
     item = await queue.pop()
     queue.wake({Event.NODE_TAINTS})
-    queue.park(item, ROOM)
+    queue.add_unschedulable(item, ROOM)
     assert queue.part_of(uid("web")) is Part.UNSCHEDULABLE
 
 
 async def test_an_event_before_the_attempt_does_not_count_as_missed(queue: Queue) -> None:
     queue.add(pod("web"))
     queue.wake({Event.POD_REMOVED})
-    queue.park(await queue.pop(), ROOM)
+    queue.add_unschedulable(await queue.pop(), ROOM)
     assert queue.part_of(uid("web")) is Part.UNSCHEDULABLE
 
 
@@ -188,8 +188,8 @@ async def test_an_event_during_an_earlier_attempt_does_not_count_for_the_next(qu
     queue.add(pod("web"))
     item = await queue.pop()
     queue.wake({Event.POD_REMOVED})
-    queue.park(item, ROOM)
-    queue.park(await queue.pop(), ROOM)
+    queue.add_unschedulable(item, ROOM)
+    queue.add_unschedulable(await queue.pop(), ROOM)
     assert queue.part_of(uid("web")) is Part.UNSCHEDULABLE
 
 
@@ -197,7 +197,7 @@ async def test_a_change_of_policy_during_the_attempt_is_not_lost(queue: Queue) -
     queue.add(pod("web"))
     item = await queue.pop()
     queue.wake({Event.POLICY})
-    queue.park(item, frozenset())
+    queue.add_unschedulable(item, frozenset())
     assert queue.part_of(uid("web")) is Part.ACTIVE
 
 
@@ -221,7 +221,7 @@ async def test_a_change_of_the_pod_during_the_attempt_is_not_lost(queue: Queue) 
     queue.add(pod("web"))
     item = await queue.pop()
     queue.add(pod("web", tolerations=[{"operator": "Exists"}]))
-    queue.park(item, ROOM)
+    queue.add_unschedulable(item, ROOM)
     assert queue.part_of(uid("web")) is Part.BACKOFF
 
 
@@ -256,7 +256,7 @@ async def test_an_idle_scheduler_takes_from_backoff_early(queue: Queue) -> None:
 
 async def test_a_pod_in_backoff_lets_active_pods_go_first(queue: Queue) -> None:
     queue.add(pod("urgent", priority=10))
-    queue.park(await queue.pop(), ROOM)
+    queue.add_unschedulable(await queue.pop(), ROOM)
     queue.wake({Event.POD_REMOVED})
     queue.add(pod("web"))
     assert [(await queue.pop()).pod.name for _ in range(2)] == ["web", "urgent"]
@@ -330,7 +330,7 @@ async def test_a_pod_removed_during_its_attempt_is_not_parked(queue: Queue) -> N
     queue.add(pod("web"))
     item = await queue.pop()
     queue.remove(uid("web"))
-    queue.park(item, ROOM)
+    queue.add_unschedulable(item, ROOM)
     queue.fail(item)
     assert sum(queue.statistics().values()) == 0
 
@@ -340,7 +340,7 @@ async def test_a_pod_made_again_with_the_same_name_during_the_attempt_is_another
     item = await queue.pop()
     queue.remove("old")
     queue.add(pod("web", uid="new"))
-    queue.park(item, ROOM)
+    queue.add_unschedulable(item, ROOM)
     assert queue.part_of("old") is None
     assert queue.part_of("new") is Part.ACTIVE
 
@@ -400,7 +400,7 @@ async def test_backoff_goes_by_the_pace_of_each_pod_s_policy(queue: Queue, clock
 async def test_the_first_due_is_tried_first_whoever_was_parked_first(queue: Queue, clock: VirtualClock) -> None:
     for name, pace in (("slow", Pace(flush_seconds=300)), ("fast", Pace(flush_seconds=40)), ("brisk", BRISK)):
         queue.add(pod(name))
-        queue.park(await queue.pop(), frozenset(), pace)
+        queue.add_unschedulable(await queue.pop(), frozenset(), pace)
     turns = []
     for _ in range(3):
         async with popping(queue) as popped:
@@ -412,10 +412,10 @@ async def test_the_first_due_is_tried_first_whoever_was_parked_first(queue: Queu
 
 async def test_a_pod_keeps_the_pace_of_its_last_attempt(queue: Queue, clock: VirtualClock) -> None:
     queue.add(pod("web"))
-    queue.park(await queue.pop(), frozenset(), BRISK)
+    queue.add_unschedulable(await queue.pop(), frozenset(), BRISK)
     await clock.advance(50)
     item = await queue.pop()
-    queue.park(item, frozenset())
+    queue.add_unschedulable(item, frozenset())
     assert item.pace is BRISK
 
 
@@ -459,7 +459,7 @@ async def test_a_pod_that_got_gates_during_its_attempt_is_gated_whatever_comes_o
     items = [await queue.pop() for _ in range(2)]
     for name in ("rejected", "failed"):
         queue.add(pod(name, gates=["g"]))
-    queue.park(items[0], ROOM)
+    queue.add_unschedulable(items[0], ROOM)
     queue.fail(items[1])
     assert [queue.part_of(uid(name)) for name in ("rejected", "failed")] == [Part.GATED, Part.GATED]
     assert queue.statistics()["gated"] == 2
@@ -479,7 +479,7 @@ async def test_an_attempt_is_the_pod_s_until_the_pod_leaves_even_if_it_comes_bac
 async def test_a_changed_namespace_wakes_those_of_its_pods_whom_it_concerns(queue: Queue) -> None:
     for name, namespace in (("one", "a"), ("two", "a"), ("one", "b")):
         queue.add(pod(name, namespace=namespace))
-        queue.park(await queue.pop(), frozenset())
+        queue.add_unschedulable(await queue.pop(), frozenset())
     queue.wake_in("a", lambda pod: pod.name == "one")
     assert queue.part_of("pod-a-one") is Part.ACTIVE
     assert queue.part_of("pod-a-two") is queue.part_of("pod-b-one") is Part.UNSCHEDULABLE
@@ -489,5 +489,5 @@ async def test_a_namespace_that_changes_during_the_attempt_is_not_lost(queue: Qu
     queue.add(pod("web"))
     item = await queue.pop()
     queue.wake_in("default", lambda pod: True)
-    queue.park(item, frozenset())
+    queue.add_unschedulable(item, frozenset())
     assert queue.part_of(uid("web")) is Part.ACTIVE

@@ -55,7 +55,7 @@ async def looked_for_more(queue: Queue) -> None:
 
 
 async def parked(queue: Queue, name: str, *plugins: FilterPlugin, cpu: str = "1") -> None:
-    queue.park(await popped(queue, name, cpu), NODES, None, plugins)
+    queue.add_unschedulable(await popped(queue, name, cpu), NODES, None, plugins)
 
 
 async def test_a_change_wakes_those_whose_plugins_say_that_it_may_help(queue: Queue) -> None:
@@ -95,7 +95,7 @@ async def test_what_came_during_the_attempt_is_judged_by_hints_when_the_pod_is_p
     for name, helps, part in (("no", False, Part.UNSCHEDULABLE), ("yes", True, Part.BACKOFF)):
         item = await popped(queue, name)
         queue.wake([known_change()])
-        queue.park(item, NODES, None, [Recording(helps)])
+        queue.add_unschedulable(item, NODES, None, [Recording(helps)])
         assert queue.part_of(name) is part
         queue.remove(name)
 
@@ -108,7 +108,7 @@ async def test_of_several_changes_during_the_attempt_each_is_judged(queue: Queue
     item = await popped(queue, "web")
     for node in "abc":
         queue.wake([known_change(node=node)])
-    queue.park(item, NODES, None, [OnlyB(False)])
+    queue.add_unschedulable(item, NODES, None, [OnlyB(False)])
     assert queue.part_of("web") is Part.BACKOFF
 
 
@@ -116,7 +116,7 @@ async def test_more_changes_during_the_attempt_than_are_kept_count_as_help(queue
     item = await popped(queue, "web")
     for _ in range(MOST_KEPT + 1):
         queue.wake([known_change()])
-    queue.park(item, NODES, None, [Recording(False)])
+    queue.add_unschedulable(item, NODES, None, [Recording(False)])
     assert queue.part_of("web") is Part.BACKOFF
 
 
@@ -125,7 +125,7 @@ async def test_changes_before_the_attempt_are_none_of_its_business(queue: Queue)
     queue.wake([known_change()])
     await parked(queue, "web", Recording(True))
     assert queue.part_of("web") is Part.UNSCHEDULABLE
-    queue.park(other, NODES, None, [Recording(True)])
+    queue.add_unschedulable(other, NODES, None, [Recording(True)])
     assert queue.part_of("other") is Part.BACKOFF
 
 
@@ -189,7 +189,7 @@ async def test_a_pod_that_was_tried_since_the_change_is_not_brought_back_by_it_a
     await clock.advance(20)
     queue.wake([known_change()])
     for _ in range(BROUGHT_AT_ONCE + 1):
-        queue.park(await queue.pop(), NODES, None, [plugin])
+        queue.add_unschedulable(await queue.pop(), NODES, None, [plugin])
     await looked_for_more(queue)
     assert queue.statistics()["unschedulable"] == BROUGHT_AT_ONCE + 1
 
@@ -233,7 +233,7 @@ async def test_pods_that_another_policy_decides_for_come_back_behind_new_ones_an
     for name in ("old-1", "old-2"):
         await parked(queue, name, Recording(False))
     queue.add(parse_pod(make_pod("high", uid="high", priority=7)))
-    queue.park(await queue.pop(), NODES)
+    queue.add_unschedulable(await queue.pop(), NODES)
     await clock.advance(20)
     queue.wake({Event.POLICY})
     for name in ("new-1", "new-2", "new-3"):
@@ -296,7 +296,7 @@ async def test_a_pod_that_is_meant_by_name_is_woken_whatever_it_waits_for(queue:
     item = await queue.pop()
     queue.wake_pod("web")
     queue.wake_pod("unknown")
-    queue.park(item, NODES, None, [Recording(False)])
+    queue.add_unschedulable(item, NODES, None, [Recording(False)])
     assert queue.part_of("web") is Part.BACKOFF
 
 
@@ -313,7 +313,7 @@ async def test_whatever_happens_on_the_node_that_a_pod_is_nominated_to_wakes_it(
     assert queue.part_of("other") is Part.UNSCHEDULABLE
     item = await queue.pop()
     queue.wake([known_change(node="a")])
-    queue.park(item, NODES, None, [Recording(False)])
+    queue.add_unschedulable(item, NODES, None, [Recording(False)])
     assert queue.part_of("nominated") is Part.BACKOFF
 
 

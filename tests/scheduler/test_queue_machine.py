@@ -25,7 +25,7 @@ NAMES = st.sampled_from("abcdef")
 EVENTS = st.frozensets(st.sampled_from([Event.POD_REMOVED, Event.NODE_ADDED, Event.NODE_TAINTS, Event.POLICY]))
 PACES = st.sampled_from([PACE, Pace(5, 60, 50), Pace(0.5, 2, 1000)])
 LONGEST_FLUSH_SECONDS = 1000
-WAKES_ON = st.frozensets(st.sampled_from([Event.POD_REMOVED, Event.NODE_ADDED, Event.NODE_TAINTS]))
+RETRY_EVENTS = st.frozensets(st.sampled_from([Event.POD_REMOVED, Event.NODE_ADDED, Event.NODE_TAINTS]))
 HELPFUL = (
     Recording(True, Event.POD_REMOVED),
     Recording(True, Event.NODE_ADDED, Event.NODE_TAINTS),
@@ -39,11 +39,11 @@ def make(name: str, priority: int, tolerant: bool, gated: bool) -> Pod:
     return parse_pod(make_pod(name, uid=name, priority=priority, tolerations=tolerations, gates=["g"] * gated))
 
 
-def helps(change: Change, wakes_on: frozenset[Event], plugins: Sequence[FilterPlugin]) -> bool:
+def helps(change: Change, retry_events: frozenset[Event], plugins: Sequence[FilterPlugin]) -> bool:
     """Whether a change helps a pod that was refused by these, in the plainest words."""
     if Event.POLICY in change.events:
         return True
-    if not change.events & wakes_on:
+    if not change.events & retry_events:
         return False
     unjudged = not plugins or not change.known
     helpful = [plugin for plugin in plugins if isinstance(plugin, Recording) and plugin.helps is True]
@@ -68,7 +68,7 @@ class QueueMachine(RuleBasedStateMachine):
             if self.queue.resume(item):
                 self.flying[item.uid] = item
         for item in self.flying.values():
-            self.queue.park(item, frozenset())
+            self.queue.add_unschedulable(item, frozenset())
         self.flying.clear()
         self.every_pod_gets_its_turn()
         self.loop.close()
@@ -112,12 +112,14 @@ class QueueMachine(RuleBasedStateMachine):
         return self.loop.run_until_complete(attempt())
 
     @precondition(lambda self: self.flying)
-    @rule(data=st.data(), wakes_on=WAKES_ON, pace=PACES, plugins=PLUGINS)
-    def park(self, data: st.DataObject, wakes_on: frozenset[Event], pace: Pace, plugins: list[FilterPlugin]) -> None:
+    @rule(data=st.data(), retry_events=RETRY_EVENTS, pace=PACES, plugins=PLUGINS)
+    def park(
+        self, data: st.DataObject, retry_events: frozenset[Event], pace: Pace, plugins: list[FilterPlugin]
+    ) -> None:
         item = self.land(data)
         changed, waits = item.changed, not self.pods[item.uid].gates
-        self.queue.park(item, wakes_on, pace, plugins)
-        helped = changed or any(helps(change, wakes_on, plugins) for change in self.missed[item.uid])
+        self.queue.add_unschedulable(item, retry_events, pace, plugins)
+        helped = changed or any(helps(change, retry_events, plugins) for change in self.missed[item.uid])
         assert (item.part is Part.UNSCHEDULABLE) == (waits and not helped)
 
     @precondition(lambda self: self.flying)
@@ -168,7 +170,7 @@ class QueueMachine(RuleBasedStateMachine):
         if error:
             self.queue.fail(item)
         else:
-            self.queue.park(item, frozenset())
+            self.queue.add_unschedulable(item, frozenset())
 
     @rule(events=EVENTS, known=st.booleans())
     def wake(self, events: frozenset[Event], known: bool) -> None:
@@ -178,7 +180,7 @@ class QueueMachine(RuleBasedStateMachine):
         for missed in self.missed.values():
             missed.append(change)
         for item in waiting:
-            assert (item.part is Part.UNSCHEDULABLE) == (not helps(change, item.wakes_on, item.plugins))
+            assert (item.part is Part.UNSCHEDULABLE) == (not helps(change, item.retry_events, item.plugins))
 
     @rule(names=st.frozensets(NAMES))
     def change_namespace(self, names: frozenset[str]) -> None:

@@ -433,7 +433,7 @@ def helping(changes: Changes, plugin: FilterPlugin, pod: Pod, cache: Cache) -> b
 def kept(plugin: FilterPlugin, pod: Pod, cache: Cache) -> UnschedulablePods:
     """The pod, which the plugin refused, as the queue keeps it for changes to find it."""
     parked, profile = UnschedulablePods(), profile_of(pod, plugin.retry_events, [plugin], cache.state)
-    parked.add(QueuedPod(pod, 0, 0.0, wakes_on=plugin.retry_events, plugins=(plugin,), profile=profile), (0.0,))
+    parked.add(QueuedPod(pod, 0, 0.0, retry_events=plugin.retry_events, plugins=(plugin,), profile=profile), (0.0,))
     return parked
 
 
@@ -453,7 +453,7 @@ def test_a_change_that_helps_is_one_that_the_plugin_is_retried_for(case: Case) -
     changes = apply(cache, case.change)
 
     assert isinstance(pipeline.decide(pod, cache.state, Random(0)), Placement)
-    assert events_of(changes) & refused.wakes_on
+    assert events_of(changes) & refused.retry_events
     assert helping(changes, plugin, pod, cache)
     assert is_found(parked, changes, cache)
 

@@ -447,7 +447,7 @@ def a_pod_that_was_changed_is_not_woken() -> None:
 @mutation("10 liveness")
 def what_happens_while_a_pod_waits_for_its_permit_is_missed() -> None:
     @instead(Queue, "recall")
-    def changed(_: Any, self: Any, item: Any, wakes_on: Any) -> None:
+    def changed(_: Any, self: Any, item: Any, retry_events: Any) -> None:
         self.write_off(item.uid)
 
 
@@ -485,9 +485,11 @@ def an_error_has_no_backoff() -> None:
 
 @mutation("12 retries")
 def parked_pods_are_tried_every_second() -> None:
-    @instead(Queue, "park")
-    def changed(shipped: Any, self: Any, item: Any, wakes_on: Any, pace: Any = None, *rest: Any, **named: Any) -> None:
-        shipped(self, item, wakes_on, replace(pace or item.pace, flush_seconds=1.0), *rest, **named)
+    @instead(Queue, "add_unschedulable")
+    def changed(
+        shipped: Any, self: Any, item: Any, retry_events: Any, pace: Any = None, *rest: Any, **named: Any
+    ) -> None:
+        shipped(self, item, retry_events, replace(pace or item.pace, flush_seconds=1.0), *rest, **named)
 
 
 # --- 13 refusals -----------------------------------------------------------------------------------------------------

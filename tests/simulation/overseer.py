@@ -109,7 +109,7 @@ class Overseer:
         _around(queue, "lend", self._before_lend)
         _around(queue, "write_off", lambda uid: self._lent.pop(uid, None))
         _around(queue, "recall", self._before_recall)
-        _around(queue, "park_again", _nothing, self._after_park_again)
+        _around(queue, "put_back_unschedulable", _nothing, self._after_park_again)
         _around(queue._log, "note", self._before_note)
         _around(queue, "fail", self._before_fail)
         _around(queue, "retry", self._before_retry)
@@ -386,8 +386,8 @@ class Overseer:
             if waiting != uid:
                 events |= change.events
 
-    def _before_recall(self, item: Any, wakes_on: frozenset[Event]) -> None:
-        if self._lent.get(item.uid, set()) & (wakes_on | {Event.POLICY}):
+    def _before_recall(self, item: Any, retry_events: frozenset[Event]) -> None:
+        if self._lent.get(item.uid, set()) & (retry_events | {Event.POLICY}):
             self._recalled.add(item.uid)
 
     def _after_park_again(self, _: object, item: Any, *__: object) -> None:
@@ -633,7 +633,7 @@ class Overseer:
             fitting = feasible(world, reference_profile(active.policy), pod)
             found = [name for name in fitting if allows(active.policy, world.nodes[name])]
             if found:
-                since = f"since {item.since:.3f}, until one of {sorted(item.wakes_on)}"
+                since = f"since {item.since:.3f}, until one of {sorted(item.retry_events)}"
                 self._trace.violate("10 liveness", f"{pod.key} is parked {since}, and fits on {found}", pod.key, *found)
 
 

@@ -19,7 +19,7 @@ NO_NODES = "no nodes available to schedule pods"
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why no node is feasible. `plugins` rejected the pod; `wakes_on` are the events that may make it schedulable.
+    """Why no node is feasible. `plugins` rejected the pod; `retry_events` are the events that may make it schedulable.
 
     `survey` and `query` are what the diagnosis was made from. Preemption reads them in the same scheduling cycle. They
     are large, and they are valid only until the state changes.
@@ -28,7 +28,7 @@ class Diagnosis:
     message: str
     nodes: int
     plugins: frozenset[str]
-    wakes_on: frozenset[Event]
+    retry_events: frozenset[Event]
     error: bool = False
     survey: "Survey | None" = field(default=None, compare=False, repr=False)
     query: Query | None = field(default=None, compare=False, repr=False)

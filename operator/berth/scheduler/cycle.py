@@ -103,7 +103,7 @@ class Cycle:
             self._queue.done(item.uid)
             return
         if pod.gates:  # added since it was popped; the queue moves it to the gated pods
-            self._queue.park(item, NOTHING)
+            self._queue.add_unschedulable(item, NOTHING)
             return
         try:
             step(pod)
@@ -136,7 +136,7 @@ class Cycle:
         """
         item.decider = why = self._policies.unserved(pod, self._cache.namespace_labels(pod.namespace))
         self._measures.ended(pod.scheduler_name, "unschedulable", item.tried)
-        self._queue.park(item, NOTHING, BackoffSettings())
+        self._queue.add_unschedulable(item, NOTHING, BackoffSettings())
         self._nominator.withdraw(pod)
         self._reporter.rejected(pod, why, error=False)
 

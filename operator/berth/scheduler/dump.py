@@ -141,7 +141,7 @@ def _why(item: QueuedPod, now_seconds: float) -> str:
     if item.part is Part.UNSCHEDULABLE:
         flush = max(0.0, item.since + item.pace.flush_seconds - now_seconds)
         by = f" by {names}" if (names := _few(plugin.name for plugin in item.plugins)) else ""
-        events = _few(sorted(item.wakes_on)) or "nothing else"
+        events = _few(sorted(item.retry_events)) or "nothing else"
         return f"no node fits{by}, tried again in {flush:.0f} s or after {events}"
     return "it is being tried"
 

@@ -165,15 +165,15 @@ class EventIntake:
         self._queue.done(pod.uid)
         self._queue.wake(changes)
 
-    def turn_away(
-        self, item: QueuedPod, wakes_on: frozenset[Event], pace: BackoffSettings, blamed: Iterable[str] = ()
+    def make_unschedulable(
+        self, item: QueuedPod, retry_events: frozenset[Event], pace: BackoffSettings, blamed: Iterable[str] = ()
     ) -> None:
         """The plugins `blamed` reject an assumed pod: forget it; it is unschedulable until one of these events."""
         changes = self._cache.forget(item.uid)
         self._queue.wake(changes)
         pod = self.wanted(item.uid)
         if pod is not None:
-            self._queue.park_again(item, pod, wakes_on, pace, blamed)
+            self._queue.put_back_unschedulable(item, pod, retry_events, pace, blamed)
         self._complain(item.uid)
 
     def give_back(self, uid: str, attempts: int = 1, queued: float | None = None) -> None:

@@ -181,7 +181,7 @@ class BindingCycle:
     def _fail_at_once(self, assignment: Assignment, stop: Stopped) -> str:
         item, pace = assignment.item, assignment.active.policy.pace
         if stop.rejecter is not None:
-            self._queue.park(item, stop.rejecter.retry_events, pace, blamed=(stop.rejecter.name,))
+            self._queue.add_unschedulable(item, stop.rejecter.retry_events, pace, blamed=(stop.rejecter.name,))
         else:
             self._queue.fail(item, pace)
         self._report(assignment.pod, stop, self._nominator.withdraw)
@@ -281,7 +281,7 @@ class BindingCycle:
         result = "error" if stop.error else "unschedulable"
         self._measures.ended(entry.assignment.pod.scheduler_name, result, item.tried)
         if stop.rejecter is not None:
-            self._intake.turn_away(item, stop.rejecter.retry_events, pace, (stop.rejecter.name,))
+            self._intake.make_unschedulable(item, stop.rejecter.retry_events, pace, (stop.rejecter.name,))
         else:
             self._give_back(entry)
         self._report(entry.assignment.pod, stop, self._nominator.drop)

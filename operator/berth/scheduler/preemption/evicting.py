@@ -119,7 +119,9 @@ class Evicting:
     def wait(self, item: QueuedPod, active: ActivePolicy, diagnosis: Diagnosis) -> None:
         """Make the pod unschedulable until an event that may help it."""
         plugins = rejecting(active.pipeline, diagnosis)
-        self._queue.park(item, diagnosis.wakes_on, active.policy.pace, plugins, blamed=diagnosis.plugins)
+        self._queue.add_unschedulable(
+            item, diagnosis.retry_events, active.policy.pace, plugins, blamed=diagnosis.plugins
+        )
 
     def on_event(self, event: ObjectEvent) -> None:
         """A pod has changed: a preemptor, a victim, or neither."""

@@ -196,18 +196,23 @@ class Queue:
         if self._lent.pop(uid, None) is not None:
             self._keep_changes()
 
-    def recall(self, item: QueuedPod, wakes_on: frozenset[Event]) -> None:
+    def recall(self, item: QueuedPod, retry_events: frozenset[Event]) -> None:
         """A pod that was lent is rejected: evaluate the events up to now, except those that it causes itself."""
         if self._lent.get(item.uid) is item:
-            item.wakes_on, item.plugins = wakes_on, ()
+            item.retry_events, item.plugins = retry_events, ()
             missed = self._log.since(item.began)
             item.changed |= missed is None or any(
                 self._helps(change, item) for change in missed if not _is_of(change, item)
             )
         self.write_off(item.uid)
 
-    def park_again(
-        self, item: QueuedPod, pod: Pod, wakes_on: frozenset[Event], pace: BackoffSettings, blamed: Iterable[str] = ()
+    def put_back_unschedulable(
+        self,
+        item: QueuedPod,
+        pod: Pod,
+        retry_events: frozenset[Event],
+        pace: BackoffSettings,
+        blamed: Iterable[str] = (),
     ) -> None:
         """Make a recalled pod unschedulable until one of these events; try it at once if one has already happened."""
         if item.uid in self._items:
@@ -216,16 +221,16 @@ class Queue:
         item.pod, item.began = pod, self._log.mark
         self._items[item.uid] = item
         self._enter(item, Part.IN_FLIGHT)
-        self.park(item, wakes_on, pace, blamed=blamed)
+        self.add_unschedulable(item, retry_events, pace, blamed=blamed)
 
     def is_in_flight(self, item: QueuedPod) -> bool:
         """Whether this attempt is still current: the pod has neither left nor been queued again."""
         return self._in_flight.get(item.uid) is item
 
-    def park(
+    def add_unschedulable(
         self,
         item: QueuedPod,
-        wakes_on: frozenset[Event],
+        retry_events: frozenset[Event],
         pace: BackoffSettings | None = None,
         plugins: Sequence[FilterPlugin] = (),
         blamed: Iterable[str] = (),
@@ -238,8 +243,10 @@ class Queue:
         plugins that rejected it, for metrics.
         """
         missed = self._log.since(item.began)
-        asked, profile, group = self._group_of(item.pod, wakes_on, plugins)  # before the attempt ends: calls plugins
-        if not self._land(item, wakes_on, pace):
+        asked, profile, group = self._group_of(
+            item.pod, retry_events, plugins
+        )  # before the attempt ends: calls plugins
+        if not self._land(item, retry_events, pace):
             return
         item.plugins, item.profile, item.group = asked, profile, group
         self._blame(item, blamed)
@@ -434,31 +441,31 @@ class Queue:
         moment = min((order[0] for order, _ in firsts), default=None)
         return None if moment is None else moment - self._clock.now()
 
-    def _land(self, item: QueuedPod, wakes_on: frozenset[Event], pace: BackoffSettings | None) -> bool:
+    def _land(self, item: QueuedPod, retry_events: frozenset[Event], pace: BackoffSettings | None) -> bool:
         """End the attempt; False if the pod has left or was gated meanwhile."""
         if not self.is_in_flight(item):
             return False
         self._leave(item)
         item.pace = pace or item.pace
         self._count_backoff(item)
-        item.wakes_on, item.plugins = wakes_on, ()
+        item.retry_events, item.plugins = retry_events, ()
         if item.pod.gates:
             self._enter(item, Part.GATED, causes.POD_UPDATE)
         return not item.pod.gates
 
     def _group_of(
-        self, pod: Pod, wakes_on: frozenset[Event], plugins: Sequence[FilterPlugin]
+        self, pod: Pod, retry_events: frozenset[Event], plugins: Sequence[FilterPlugin]
     ) -> tuple[tuple[FilterPlugin, ...], Profile, Hashable]:
         """The plugins whose hints are used, what they say about the pod, and the key of its group.
 
         No plugins are returned if one of them fails.
         """
         try:
-            profile = Profile() if self.hints is None else profile_of(pod, wakes_on, plugins, self.hints.state)
-            group = pod.priority, wakes_on, tuple((plugin, plugin.hint_key(pod)) for plugin in plugins), profile
+            profile = Profile() if self.hints is None else profile_of(pod, retry_events, plugins, self.hints.state)
+            group = pod.priority, retry_events, tuple((plugin, plugin.hint_key(pod)) for plugin in plugins), profile
             hash(group)
         except Exception:
-            return (), Profile(), (pod.priority, wakes_on, ())
+            return (), Profile(), (pod.priority, retry_events, ())
         return tuple(plugins), profile, group
 
     def _count_backoff(self, item: QueuedPod) -> None:
@@ -470,7 +477,7 @@ class Queue:
     def _helps(self, change: Change, item: QueuedPod) -> bool:
         if Event.POLICY in change.events:
             return True
-        if item.wakes_on.isdisjoint(change.events):
+        if item.retry_events.isdisjoint(change.events):
             return False
         if self.hints is None or not item.plugins or not change.known:
             return True
@@ -571,7 +578,7 @@ class Queue:
             self._signal.set()
 
     def _brings_back(self, item: QueuedPod, change: Change) -> bool:
-        listens = not item.wakes_on.isdisjoint(change.events)
+        listens = not item.retry_events.isdisjoint(change.events)
         return self._helps(change, item) or (listens and item.uid in self._nominated(change))
 
     def _nominated(self, change: Change) -> Collection[str]:
@@ -645,7 +652,7 @@ class Queue:
 
 def _listens(item: QueuedPod | None, change: Change) -> TypeGuard[QueuedPod]:
     """Whether this is an unschedulable pod that listens to one of the events."""
-    return item is not None and item.part is Part.UNSCHEDULABLE and not item.wakes_on.isdisjoint(change.events)
+    return item is not None and item.part is Part.UNSCHEDULABLE and not item.retry_events.isdisjoint(change.events)
 
 
 def _is_untried(group: Group, hope: Hope) -> bool:

@@ -46,7 +46,7 @@ class QueuedPod:
     pace: BackoffSettings = PACE  # of its last attempt
     ready: float = 0.0  # when its backoff is over
     failed: bool = False  # the last attempt ended with an error, so its backoff is never cut short
-    wakes_on: frozenset[Event] = NOTHING
+    retry_events: frozenset[Event] = NOTHING
     plugins: tuple[FilterPlugin, ...] = ()  # that rejected it in the last attempt
     profile: Profile = UNKNOWN  # what these plugins say about it
     group: Hashable = None  # equal for unschedulable pods that the same events help

@@ -172,7 +172,7 @@ class UnschedulablePods:
         pod, profile, needs = item.pod, item.profile, _needs(item)
         group = Group(item.group, slot, profile)
         self._slots[slot] = self._groups[item.group] = group
-        self._listens[slot], self._local[slot] = _bits(item.wakes_on), _bits(profile.local)
+        self._listens[slot], self._local[slot] = _bits(item.retry_events), _bits(profile.local)
         self._marked[slot] = _bits(profile.marked)
         self._flags[:, slot] = bool(profile.pins), needs is not None
         self._demand.put(slot, {"pods": 1, **pod.requests} if needs is None else needs, _level(pod))
@@ -234,7 +234,7 @@ class _MarkIndex:
         return found
 
 
-def profile_of(pod: Pod, wakes_on: frozenset[Event], plugins: Sequence[FilterPlugin], state: State) -> Profile:
+def profile_of(pod: Pod, retry_events: frozenset[Event], plugins: Sequence[FilterPlugin], state: State) -> Profile:
     """The profile of the pod; an empty one if a plugin fails."""
     none, query = frozenset[Event](), Query(pod, state.table)
     try:
@@ -244,9 +244,9 @@ def profile_of(pod: Pod, wakes_on: frozenset[Event], plugins: Sequence[FilterPlu
         pins = next((marks for marks in admitting if marks and len(marks) <= MOST_MARKS), frozenset[Mark]())
         given = [(plugin.retry_events, plugin.hint_marks(query, state)) for plugin in plugins]
         open_to = none.union(*(on - (marks.events if len(marks.marks) <= MOST_MARKS else none) for on, marks in given))
-        marked = (wakes_on & none.union(*(on for on, _ in given))) - open_to
+        marked = (retry_events & none.union(*(on for on, _ in given))) - open_to
         marks = frozenset[Mark]().union(*(one.marks for _, one in given if not marked.isdisjoint(one.events)))
-        return Profile((wakes_on & local) - elsewhere, pins, marked, marks)
+        return Profile((retry_events & local) - elsewhere, pins, marked, marks)
     except Exception:
         return Profile()
 
