@@ -16,8 +16,13 @@ ORACLE := PYTHONPATH=tests $(RUN) -m conformance.oracle
 # Extra words for the programs behind the targets: make test ARGS='-k queue', make bench-cluster ARGS='--nodes 1000'.
 ARGS ?=
 
-# How many processes run tests: auto is one a core, 0 runs all tests in one, as -s and a debugger want it.
-JOBS ?= auto
+# How many processes run tests: auto is one a core, 0 runs all tests in one, as -s and a debugger want it. Tests of one
+# file are done before the other processes would have started.
+JOBS ?= $(if $(filter 1,$(words $(filter tests/%,$(ARGS)))),$(if $(findstring .py,$(filter tests/%,$(ARGS))),0,auto),auto)
+PYTEST = $(RUN) -m pytest -n '$(JOBS)' --dist worksteal
+
+# Modules are compiled once, and not by each of the many processes that tests start, whatever the environment says.
+test test-all coverage cluster-test: export PYTHONDONTWRITEBYTECODE =
 
 # What is drawn from a seed is drawn again from it: the order of sets must not change it from run to run.
 export PYTHONHASHSEED ?= 0
@@ -35,7 +40,7 @@ SIZE ?= 10
 NOMINATED ?=
 OUT ?=
 
-.PHONY: help install demo test check docs lock sbom control-plane cluster-test oracle vectors simulate mutations soak clean
+.PHONY: help install demo test test-all coverage check docs lock sbom control-plane cluster-test oracle vectors simulate mutations soak clean
 .PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-cluster bench-scale bench-takeover bench-floods bench-writes
 
 help: ## list the targets
@@ -58,8 +63,11 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## watch Berth place pods on an embedded cluster (half a minute)
 	@$(VENV)/bin/berth demo $(ARGS)
 
-test: $(READY) ## run the tests that need nothing but Python: make test [JOBS=0] [ARGS='-k queue']
-	$(RUN) -m pytest -n '$(JOBS)' --dist loadfile $(ARGS)
+test: $(READY) ## run the tests that need nothing but Python: make test [ARGS='tests/engine -k cache'] [JOBS=0]
+	$(PYTEST) $(ARGS)
+
+test-all: $(READY) ## the same with the slow ones, and with all examples of property tests: what CI runs
+	$(PYTEST) -m 'not cluster' --hypothesis-profile=full $(ARGS)
 
 check: $(READY) ## ruff, mypy --strict, import-linter
 	$(RUN) -m ruff check .

@@ -1,6 +1,7 @@
 """For all tests: the same property examples in every run, so that a test that passed once does not fail by luck.
 
-To look for new examples: `make test ARGS=--hypothesis-profile=explore`.
+The longest of them try fewer examples unless the profile is `full`, as in `make test-all` (support/examples.py).
+To look for new examples: `make test-all ARGS=--hypothesis-profile=explore`.
 """
 
 import logging
@@ -13,11 +14,13 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
+from support.examples import FEW
 from support.patience import longest_test_seconds
 
-settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile(FEW, derandomize=True, deadline=None)
+settings.register_profile("full", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=2000, deadline=None)
-settings.load_profile("same")
+settings.load_profile(FEW)
 
 ALONE = ("test_replicas.py",)  # takes about as long as the rest of its folder
 

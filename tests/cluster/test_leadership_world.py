@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.cluster.leadership import Leadership, Question, Terms, parse_stamp, write_leader, write_record
+from support.examples import examples
 
 TERMS = Terms(10)
 STEP_SECONDS = 0.05
@@ -255,7 +256,7 @@ class Replica:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_two_fences_are_never_open_at_once_and_in_the_end_one_leads(seed: int) -> None:
     world = World(seed)
     while world.now < STORM_SECONDS:
@@ -271,7 +272,7 @@ def test_two_fences_are_never_open_at_once_and_in_the_end_one_leads(seed: int) -
 
 
 @given(st.integers(0, 2**32), st.sampled_from([12.0, 25.0, 60.0]))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_a_leader_that_was_frozen_and_goes_on_takes_the_lead_from_nobody(seed: int, seconds: float) -> None:
     world = World(seed, old_share=0.0, is_calm=True)
     frozen = lead_of(world)
@@ -290,7 +291,7 @@ def test_a_leader_that_was_frozen_and_goes_on_takes_the_lead_from_nobody(seed: i
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_a_record_that_nobody_renews_is_removed_and_no_other(seed: int) -> None:
     world = World(seed, old_share=0.0, is_calm=True)
     leader = lead_of(world)

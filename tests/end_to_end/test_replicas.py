@@ -131,6 +131,7 @@ CUT = Fault("cut", lambda replica: replica.proxy.cut(), lambda replica: replica.
 SWALLOW = Fault("cut off in silence", lambda replica: replica.proxy.swallow(), lambda replica: replica.proxy.heal())
 
 
+@pytest.mark.slow
 async def test_a_leader_may_be_killed_frozen_and_cut_off_and_nobody_notices(
     control_plane: Plane, api: Client, tmp_path: Path, rounds: Rounds, record_property: Callable[[str, object], None]
 ) -> None:
@@ -173,6 +174,7 @@ async def test_a_leader_may_be_killed_frozen_and_cut_off_and_nobody_notices(
     print(f"\n{len(binds)} binds; {report}")
 
 
+@pytest.mark.slow
 async def test_a_leader_that_was_frozen_and_goes_on_takes_the_lead_from_nobody(
     control_plane: Plane, api: Client, tmp_path: Path
 ) -> None:

@@ -35,8 +35,9 @@ from engine.picture import picture
 from reference import engine as reference
 from reference.profile import profile_of
 from reference.world import World
+from support.examples import examples
 
-EXAMPLES = 500 if os.environ.get("CI") else 40
+EXAMPLES = 500 if os.environ.get("CI") else examples(40)
 STEPS = 50
 CASES_A_THEME = 6
 NODES_A_CASE = 6

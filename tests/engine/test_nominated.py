@@ -39,6 +39,7 @@ from reference import engine as reference
 from reference.profile import profile_of
 from reference.world import World
 from support.builders import Body, make_node, make_object, make_pod
+from support.examples import examples
 
 HOSTNAME, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"
 WEB = {"app": "web"}
@@ -263,21 +264,21 @@ def alone(name: str) -> Pipeline:
 
 
 @given(clusters(frozenset(), spreads=1))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_by_spreading_columns_say_what_moving_the_pods_says(cluster: tuple[State, Pod]) -> None:
     state, pod = cluster
     check_both_ways(alone("PodTopologySpread"), pod, state)
 
 
 @given(clusters(frozenset({MEETS})))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_by_affinity_columns_say_what_moving_the_pods_says(cluster: tuple[State, Pod]) -> None:
     state, pod = cluster
     check_both_ways(alone("InterPodAffinity"), pod, state)
 
 
 @given(clusters(frozenset({TAKES, HOLDS})))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_by_resources_ports_and_disks_columns_say_what_moving_the_pods_says(cluster: tuple[State, Pod]) -> None:
     state, pod = cluster
     for name in ("NodeResourcesFit", "NodePorts", "VolumeRestrictions", "MaxGCEPDVolumeCount"):
@@ -286,7 +287,7 @@ def test_by_resources_ports_and_disks_columns_say_what_moving_the_pods_says(clus
 
 
 @given(clusters(EVERYTHING))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_columns_say_of_each_node_what_moving_its_nominated_pods_says(cluster: tuple[State, Pod]) -> None:
     state, pod = cluster
     check_both_ways(readers(), pod, state)

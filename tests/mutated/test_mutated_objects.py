@@ -1,4 +1,4 @@
-"""Ten thousand objects that make no sense, told by kopf's handlers: nothing raises, nobody waits, all is counted."""
+"""Thousands of objects that make no sense, told by kopf's handlers: nothing raises, nobody waits, all is counted."""
 
 import asyncio
 import dataclasses
@@ -22,9 +22,10 @@ from berth.sim.store import Store
 from mutated.mutating import mutate
 from mutated.samples import kind_of, samples
 from support.builders import make_node, make_pod
+from support.examples import examples
 
-OBJECTS = 10_000
-ROUNDS = 20
+OBJECTS = examples(10_000)
+ROUNDS = examples(20)
 GOOD_NODES = 5
 GOOD_PODS = 10  # after each round
 LIMIT_SECONDS = 300
@@ -96,7 +97,7 @@ def good_pod(name: str) -> dict[str, Any]:
     return make_pod(name, cpu="1m", node_selector={"good": "yes"})
 
 
-async def test_ten_thousand_mutated_objects_raise_nothing_and_hold_up_nobody(
+async def test_thousands_of_mutated_objects_raise_nothing_and_hold_up_nobody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.ERROR)

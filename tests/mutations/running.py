@@ -84,7 +84,7 @@ def run_unchanged(tests: tuple[str, ...]) -> str:
 
 def _pytest(source: Path, tests: tuple[str, ...]) -> tuple[int, str]:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", "--tb=line"]
-    command += ["-o", f"pythonpath={source} tests", *tests]
+    command += ["-m", "not cluster", "--hypothesis-profile=full", "-o", f"pythonpath={source} tests", *tests]
     environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
     environment[VARIABLE] = str(LIMIT_SECONDS)
     try:

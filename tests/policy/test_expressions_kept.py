@@ -19,6 +19,7 @@ from berth.policy.expressions.language import EvaluationFailed, Program
 from berth.policy.records import Predicate, Priority
 from engine.expecting import as_nomination, as_placement, make_filter, node_of, row_of
 from support.builders import make_node, make_pod
+from support.examples import examples
 
 GPU = "example.com/gpu"
 PARAMETERS = {"key": "zone", "least": 1500, "weights": {"z1": 3, "z2": 9}}
@@ -196,7 +197,7 @@ def is_separable(expression: str) -> bool:
     return not ({*fields, *reads.whole} & set(plain) & {"node.allocatable", "node.used", "node.free"})
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(combined, seeds)
 def test_a_predicate_by_columns_is_the_expression_evaluated_for_each_node(expression: str, seed: int) -> None:
     if not is_separable(expression):
@@ -216,7 +217,7 @@ def test_a_predicate_by_columns_is_the_expression_evaluated_for_each_node(expres
         disturb(state, random, serial)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(amounts, seeds)
 def test_a_priority_by_columns_is_the_expression_evaluated_for_each_node(expression: str, seed: int) -> None:
     if not is_separable(expression):
@@ -241,7 +242,7 @@ def pipeline(condition: str, points: str, normalized: bool) -> Pipeline:
     return Pipeline([predicate(condition), fit], [(priority(points, normalized), 3)], TieBreak.FIRST)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(combined, amounts, st.booleans(), seeds)
 def test_a_pipeline_that_has_decided_before_decides_as_a_new_one_does(
     condition: str, points: str, normalized: bool, seed: int
@@ -312,7 +313,7 @@ def test_pods_of_one_signature_that_differ_in_what_is_read_get_their_own_answers
         assert as_placement(made.decide(pod, state, Random(0))).feasible == feasible
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.sampled_from([c for c in CONDITIONS if "used" in c or "free" in c]), seeds)
 def test_preemption_makes_room_only_where_the_predicate_then_holds(condition: str, seed: int) -> None:
     """Pods that leave may turn such a predicate either way."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from berth.scheduler import Cache
 from scheduler.memory_cluster import MemoryCluster, Report
 from support.builders import make_node, make_pod
+from support.examples import examples
 
 NODES = ("a", "b", "c")
 PODS = ("p", "q", "r", "s")
@@ -98,7 +99,7 @@ class History:
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_the_order_of_reports_does_not_matter(data: st.DataObject) -> None:
     history = History(data)
     for _ in range(data.draw(st.integers(1, 25))):
@@ -112,7 +113,7 @@ def test_the_order_of_reports_does_not_matter(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_assumptions_leave_no_trace_but_their_own_room(data: st.DataObject) -> None:
     history = History(data)
     lived = Cache()

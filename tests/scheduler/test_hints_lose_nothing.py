@@ -36,8 +36,9 @@ from berth.scheduler.queue.unschedulable import UnschedulablePods, profile_of
 from conformance.oracle.generator import current_cases
 from engine.expecting import make_filter
 from engine.worlds import NEEDED_ARGUMENTS
+from support.examples import examples
 
-SEEDS = 300 if os.environ.get("CI") else 24
+SEEDS = 300 if os.environ.get("CI") else examples(24)
 CASES_A_THEME = 6
 NODES_A_CASE = 3
 LIVES = 12

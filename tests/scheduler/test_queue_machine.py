@@ -20,6 +20,7 @@ from berth.scheduler.queue.queueing_hints import QueueingHints
 from scheduler.recording_plugins import Recording, known_change
 from scheduler.virtual_clock import VirtualClock, settle
 from support.builders import make_pod
+from support.examples import examples
 
 NAMES = st.sampled_from("abcdef")
 EVENTS = st.frozensets(st.sampled_from([Event.POD_REMOVED, Event.NODE_ADDED, Event.NODE_TAINTS, Event.POLICY]))
@@ -214,4 +215,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(max_examples=60, stateful_step_count=40)
+TestQueueMachine.settings = settings(max_examples=examples(60), stateful_step_count=40)

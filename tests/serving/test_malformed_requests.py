@@ -1,4 +1,4 @@
-"""Ten thousand requests that nobody should send: no crash, no leak, and clear counts of what came."""
+"""Thousands of requests that nobody should send: no crash, no leak, and clear counts of what came."""
 
 import asyncio
 import contextlib
@@ -15,8 +15,9 @@ import pytest
 from berth.serving import listener
 from serving.harness import LIMIT_SECONDS, RunningServer, serving, trusting, until
 from serving.malformed import Malformed, make
+from support.examples import examples
 
-REQUESTS = 10_000
+REQUESTS = examples(10_000)
 AT_ONCE = 60
 WARM_UP = 1000
 LEAKED_OBJECTS = 3000
@@ -100,7 +101,7 @@ def _measure(tasks: int) -> Measure:
     return Measure(len(gc.get_objects()), memory, len(os.listdir("/proc/self/fd")), tasks)
 
 
-async def test_ten_thousand_malformed_requests_break_nothing(
+async def test_thousands_of_malformed_requests_break_nothing(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "REQUEST_SECONDS", 0.5)
@@ -124,8 +125,8 @@ async def test_ten_thousand_malformed_requests_break_nothing(
         print(f"\n{REQUESTS} malformed requests: {dict(sorted(counts.items()))}, access {access}, ", end="")
         print(f"{before}, then {after}")
     assert counts["connections"] == REQUESTS + 3
-    assert counts["malformed"] > 1000
-    assert counts["handshake_failed"] > 1000
+    assert counts["malformed"] > REQUESTS // 10
+    assert counts["handshake_failed"] > REQUESTS // 10
     assert {status for status in counts if status.isdigit()} <= STATUSES
     assert "failed" not in counts
     assert "lost_errors" not in counts

@@ -14,6 +14,7 @@ def test_every_invariant_has_a_mutation_that_goes_against_it() -> None:
     assert len(MUTATIONS) >= 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_a_plain_mutation_is_noticed_by_one_of_the_first_seeds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONHASHSEED", "0")
