@@ -110,7 +110,7 @@ def test_what_is_ignored_goes_by_the_last_pattern_that_matches() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The first stage, carried out in a folder that everybody may read and nobody else write; it takes half a minute."""
+    """The first stage, in a folder that everybody may read and nobody else write; it takes half a minute to make."""
 
     folder: Path
     base_python: Path
