@@ -145,13 +145,13 @@ def _watch_trace(runtime: Runtime) -> aiohttp.TraceConfig:
     """Tells the runtime from which version each watch goes on."""
     kinds = {resource.path: resource.kind for resource in runtime.resources}
 
-    async def tell(_: aiohttp.ClientSession, __: object, request: aiohttp.TraceRequestStartParams) -> None:
+    async def note_watch(_: aiohttp.ClientSession, __: object, request: aiohttp.TraceRequestStartParams) -> None:
         kind = kinds.get(request.url.path)
         if kind is not None and request.url.query.get("watch") == "true":
             runtime.watch_intake.on_watch(kind, request.url.query.get("resourceVersion", ""))
 
     trace = aiohttp.TraceConfig()
-    trace.on_request_start.append(tell)
+    trace.on_request_start.append(note_watch)
     return trace
 
 

@@ -21,9 +21,9 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from berth import runtime
 from berth.cluster import peering
 from berth.engine.registry import OWN_PLUGINS
+from berth.runtime import wiring
 from berth.scheduler.cache import cache as cache_module
 from berth.sim.loop import SeededLoop, Stuck
 from berth.sim.virtual_clock import VirtualClock
@@ -424,9 +424,9 @@ def _quiet_machine(on_error: Callable[[logging.LogRecord], None], parse: Parser,
     logger.addHandler(teller)
     try:
         with (
-            mock.patch.object(runtime, "random", chance),
-            mock.patch.object(runtime, "secrets", SimpleNamespace(token_hex=lambda _: f"{next(numbers):08x}")),
-            mock.patch.object(runtime, "socket", SimpleNamespace(gethostname=lambda: "sim")),
+            mock.patch.object(wiring, "random", chance),
+            mock.patch.object(wiring, "secrets", SimpleNamespace(token_hex=lambda _: f"{next(numbers):08x}")),
+            mock.patch.object(wiring, "socket", SimpleNamespace(gethostname=lambda: "sim")),
             mock.patch.dict(OWN_PLUGINS, {Usher.name: Usher}),
             mock.patch.object(cache_module, "parse", parse.shared),
         ):

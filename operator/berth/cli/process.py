@@ -102,6 +102,8 @@ async def _watch_until_stopped(runtime: Runtime, stopping: asyncio.Event) -> int
     watching = asyncio.create_task(watch(runtime, end_watch, lambda: take_signals(stopping, FAILED)), name="watching")
     waits = [asyncio.ensure_future(stopping.wait()), asyncio.ensure_future(runtime.wait_failure()), watching]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits[:2]:
+        wait.cancel()
     failed = not stopping.is_set()
     await runtime.stop_scheduling()
     await runtime.step_down()

@@ -17,6 +17,7 @@ from berth.cluster.delays import pause_seconds
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.fence import Fence
 from berth.model import Pod
+from berth.scheduler.object_events import identify
 from berth.scheduler.ports import BindRefused, Clock, OutcomeUnknown, Unavailable
 
 SERVER_SECONDS = 10
@@ -95,10 +96,10 @@ class Binder:
             raise Unavailable(str(error)) from error
         except Unreachable as error:
             raise Unavailable(error.reason) from error
-        metadata = body.get("metadata")
-        if not isinstance(metadata, Mapping) or not metadata.get("uid"):
+        identity = identify(body)
+        if identity is None:
             raise Unavailable("the answer is not a pod")
-        return body if metadata["uid"] == pod.uid else None
+        return body if identity.uid == pod.uid else None
 
 
 def _outcome(error: ApiError) -> BindRefused | OutcomeUnknown:

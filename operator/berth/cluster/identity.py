@@ -14,7 +14,6 @@ A cluster without the namespace cannot be distinguished from others; nothing fol
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Malformed, OtherCluster, Unreachable
@@ -29,12 +28,25 @@ NAMESPACE = WatchedResource(
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
 class SeenCluster:
     """The cluster that this process began with. The first contact and the runtime share it: what either sees counts."""
 
-    uid: str = ""  # of kube-system as it was first seen; empty before that
-    newest: int = 0  # the greatest version that the store has come to
+    def __init__(self) -> None:
+        self.uid = ""
+        """Of kube-system as it was first seen; empty before that."""
+        self.newest = 0
+        """The greatest version that the store has come to."""
+
+    def note_uid(self, uid: str) -> None:
+        """The first one counts."""
+        self.uid = self.uid or uid
+
+    def note_version(self, version: int) -> None:
+        self.newest = max(self.newest, version)
+
+    def start_over(self) -> None:
+        """The store has gone back in time: versions count from where they are now."""
+        self.newest = 0
 
 
 def _ignore(_: str) -> None:
@@ -68,7 +80,7 @@ class ClusterIdentity:
         if 0 < listing.number < seen.newest:
             self._on_rewound(f"the API server is at version {listing.number}, after {seen.newest}")
         else:
-            seen.newest = max(seen.newest, listing.number)
+            seen.note_version(listing.number)
 
     async def probe(self, timeout_seconds: float = ASK_SECONDS) -> Unreachable | None:
         """Why the API server gives no answer; None when it gives one. ApiError: it does not know us (401)."""
@@ -99,7 +111,7 @@ class ClusterIdentity:
     def note(self, uid: str) -> None:
         """Namespace kube-system has this UID where the answer comes from. Raises OtherCluster."""
         seen = self._seen
-        seen.uid = seen.uid or uid
+        seen.note_uid(uid)
         if uid != seen.uid and not self.problem:
             self.problem = f"another cluster answers: namespace {SYSTEM} has UID {uid}, and had {seen.uid}"
             self._on_other(self.problem)
@@ -108,4 +120,4 @@ class ClusterIdentity:
 
     def start_over(self) -> None:
         """Versions count from where they are now."""
-        self._seen.newest = 0
+        self._seen.start_over()

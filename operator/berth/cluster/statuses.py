@@ -1,8 +1,8 @@
-"""The status of SchedulingPolicies, written when the policy book has something new to say about one.
+"""The status of SchedulingPolicies, written when the policy store has something new to say about one.
 
 A merge patch of the status subresource with the policy's latest status; retried until it arrives, given up when the
-policy is gone or the status is refused. The book hands out only what changed, so nothing is written twice and our own
-writes wake nobody. A field that is None is removed by the patch.
+policy is gone or the status is refused. The store hands out only what changed, so nothing is written twice and our own
+writes have no effect. A field that is None is removed by the patch.
 """
 
 import asyncio

@@ -1,6 +1,8 @@
 """The scheduling loop on injected ports. Nothing here depends on kopf, HTTP or the machine's clock.
 
-scheduler       Scheduler, the entry point: takes watch events, decides, and writes through the `Cluster` port
+scheduler       Scheduler, the entry point: takes events, decides, and writes through the `Cluster` port
+wiring          builds the components of the loop, each by its constructor
+object_events   an object was added, modified or removed, and how components hear of it
 event_intake    the one place where cache and queue are updated together
 cache/          the cluster as the watches report it, plus assumed pods
 queue/          pods that wait for a node: active, backing off, unschedulable

@@ -4,6 +4,7 @@ binding_cycle         assumed pods until their bind starts: Reserve, Permit, Pre
 binding_plugins       Reserve, Permit, PreBind, Bind and PostBind plugins of a policy, for one pod
 volumes               binds a pod's volumes before the pod
 binding               the binds themselves, in the background
-bind_confirmations    checks that the watch confirms every bind
+unconfirmed_binds     the binds that the watch has yet to confirm
+bind_confirmations    looks for binds whose confirmation is late
 places                limits the number of concurrent binds
 """

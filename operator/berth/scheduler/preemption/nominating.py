@@ -57,8 +57,8 @@ class Nominator:
         self._decides = False
         self._cache.take_back_nominations()
 
-    def nominate(self, pod: Pod, node_name: str, *, tell: bool = True) -> None:
-        """Nominate the pod in memory and in the API; does nothing on a standby. `tell`: other pods may use what it
+    def nominate(self, pod: Pod, node_name: str, *, wakes: bool = True) -> None:
+        """Nominate the pod in memory and in the API; does nothing on a standby. `wakes`: other pods may use what it
         frees.
         """
         if not self._decides or pod.nominated_node_name == node_name:
@@ -66,7 +66,7 @@ class Nominator:
         number = self._cache.nominate(pod.uid, node_name)
         if number is None:
             return
-        if tell and pod.nominated_node_name:  # what was reserved for it there is free for others now
+        if wakes and pod.nominated_node_name:  # what was reserved for it there is free for others now
             self._queue.wake(pod_left(pod, pod.nominated_node_name))
         self._write(pod, node_name, number)
 
@@ -92,7 +92,7 @@ class Nominator:
     def drop(self, pod: Pod) -> None:
         """Withdraw the nomination of a forgotten pod; its freed resources have been reported to the queue already."""
         if pod.nominated_node_name:
-            self.nominate(pod, "", tell=False)
+            self.nominate(pod, "", wakes=False)
 
     def take_over(self, pod: Pod, node_name: str) -> None:
         """Withdraw the nominations of pods of ours to this node that have a lower priority; they are tried again."""
