@@ -56,6 +56,7 @@ from simulation.watcher import Watcher
 from simulation.weather import Weather
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+POLICIES = ("batch", "default")
 PRIORITIES = {"low": 10, "middle": 100, "high": 1000}
 LIGHT = {
     "answer 500": 0.002,
@@ -240,7 +241,9 @@ class Production:
     def edit_policy(self) -> None:
         kind = self.store.find("berth.dev", "v1alpha1", "schedulingpolicies")
         assert kind is not None
-        name = self.random.choice(("default", "batch"))
+        there = {one["metadata"]["name"] for one in self.store.list(kind).items}
+        missing = [name for name in POLICIES if name not in there]  # first, so that all pods have one in the end
+        name = missing[0] if missing else self.random.choice(POLICIES)
         spec = {
             "schedulerName": "berth" if name == "default" else "batch",
             "priorities": [{"name": "NodeResourcesFit", "weight": self.random.randint(1, 9)}],
