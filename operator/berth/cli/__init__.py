@@ -1,4 +1,4 @@
-"""The command line: `berth run`, `leader`, `demo`, `judge`, `policy lint`, `policy import`, `policy diff`, `version`.
+"""The command line: `berth run`, `demo`, `leader`, `simulate`, `judge`, `policy lint|import|diff`, `version`.
 
 Parsing is argparse's; a command is a module that describes its parser and a function that returns an exit code. The
 module is imported when the command is chosen, so that no command waits for what another one needs. What a user got
@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   %(prog)s run                                        with $KUBECONFIG, ~/.kube/config or a pod's service account
   %(prog)s run --standalone --kubeconfig F --context C
   %(prog)s leader                                     which replica leads, and who stands by
+  %(prog)s simulate --drain node-3                    what would happen, without anything happening
   %(prog)s policy lint policies/*.yaml                what is wrong with these policies, if anything
   %(prog)s policy diff batch new.yaml --cluster        which decisions change with the new version
   %(prog)s policy import scheduler.yaml > policy.yaml a kube-scheduler configuration as policies
@@ -36,6 +37,7 @@ COMMANDS = {
     "run": ("schedule pods on a cluster", "berth.cli.run"),
     "demo": ("watch Berth work on an embedded cluster", "berth.cli.demo"),
     "leader": ("show which replica leads, and who stands by", "berth.cli.leader"),
+    "simulate": ("show what would happen: where pods would go, and what would stay pending", "berth.cli.simulate"),
     "judge": ("decide cases from a file, without a cluster", "berth.cli.judge"),
     "policy": (
         "check and compare SchedulingPolicies, or make them from configurations of kube-scheduler",

@@ -146,6 +146,14 @@ async def list_objects(api: Api, resource: WatchedResource) -> list[Json]:
     return [] if found is None else found[0]
 
 
+async def list_each(api: Api, resource: WatchedResource, take: Callable[[Json], None]) -> None:
+    """Calls `take` with every object, page by page, so that no more than a page is held. Raises as `list_objects`.
+
+    If a list starts again because its pages have expired, objects are taken twice.
+    """
+    await _list(api, resource, JSON, take, PAGE, LIST_SECONDS)
+
+
 async def version_now(api: Api, resource: WatchedResource) -> int:
     """The version that the store of the kind has come to; 0 where it cannot be compared. Raises as the lists do."""
     _, page = await api.request("GET", resource.path, query={"limit": "1"}, accept=METADATA_ONLY)

@@ -1,0 +1,248 @@
+"""Pods placed one after another, by the engine and the policies that the scheduler uses.
+
+    queue, by priority and age --> decide --- a node: the pod takes its room, its volumes are reserved
+                                     |------- victims: they leave, the pod is nominated and tried again at once
+                                     +------- none: pending, until something happens that may help it
+
+Differences from the scheduler: evictions and binds take no time, so neither does a preemptor wait, nor is there any
+backoff. When the queue is empty, pending pods are tried again if something has happened since that their plugins
+listen to; that goes on until nothing changes any more.
+
+A decision is a function of cluster, policy, pod and random stream. The random stream is read as the scheduler reads
+it, so with the same seed the same nodes are chosen.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, Final
+
+from berth.engine.diagnosis import Diagnosis
+from berth.engine.events import Event
+from berth.engine.pipeline import Placement
+from berth.engine.plugin import PluginFailed
+from berth.engine.preemption.preemption import NoNomination
+from berth.engine.preemption.victims import Nomination
+from berth.model import Pod
+from berth.policy import ActivePolicy
+from berth.scheduler.binding.volumes import volume_plan
+from berth.scheduler.cache.cache import Cache
+from berth.whatif.entries import Entry, Origin
+from berth.whatif.workloads import Workload
+
+GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
+
+Decide = Callable[[Pod], ActivePolicy | str]
+Evict = Callable[[Pod, str, Entry], None]
+Tell = Callable[[int, int], None]
+
+
+class DrawnRandom(Random):
+    """A random stream that remembers what was drawn, so that a repeated failure can draw the same again."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.ranges: list[int] = []
+
+    def randrange(self, *arguments: int) -> int:  # type: ignore[override]
+        self.ranges.append(arguments[0])
+        return super().randrange(*arguments)
+
+    def repeat(self, ranges: Iterable[int]) -> None:
+        for size in ranges:
+            super().randrange(size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Why a pod was not placed; it holds for all pods like it until the number of changes moves."""
+
+    changes: int
+    message: str
+    wakes_on: frozenset[Event]
+    ranges: tuple[int, ...]
+
+
+class Placer:
+    """See the module's text. `decide` returns the policy for a pod; `evict` is called for every victim."""
+
+    def __init__(self, cache: Cache, decide: Decide, evict: Evict, seed: int) -> None:
+        self._cache = cache
+        self._state = cache.state
+        self._decide = decide
+        self._evict = evict
+        self._random = DrawnRandom(seed)
+        self._queue: list[tuple[int, int, Entry]] = []
+        self._pending: dict[str, Entry] = {}  # tried without success, by UID
+        self._entries: dict[str, Entry] = {}
+        self._failures: dict[Any, _Failure] = {}
+        self._changes = 0
+        self._latest: dict[Event, int] = {}  # the number of the last change with the event
+
+    # --- the pods -----------------------------------------------------------------------------------------------------
+
+    def add(self, entry: Entry) -> None:
+        self._entries[entry.pod.uid] = entry
+        self._push(entry)
+
+    def entry(self, uid: str) -> Entry | None:
+        return self._entries.get(uid)
+
+    def drop(self, uid: str) -> None:
+        """The pod is not needed any more, and has no node."""
+        self._entries.pop(uid, None)
+        self._pending.pop(uid, None)
+        self._state.withdraw(uid)
+
+    @property
+    def entries(self) -> list[Entry]:
+        return list(self._entries.values())
+
+    def note(self, event: Event) -> None:
+        """Something happened that may help pending pods."""
+        self._changes += 1
+        self._latest[event] = self._changes
+
+    def _push(self, entry: Entry) -> None:
+        heapq.heappush(self._queue, (-entry.pod.priority, entry.sequence, entry))
+
+    # --- placing ------------------------------------------------------------------------------------------------------
+
+    def run(self, tell: Tell = lambda done, total: None) -> None:
+        """Tries every pod of the queue, and pending ones again as long as that may help. `tell`: how far it is."""
+        done = 0
+        while self._queue:
+            while self._queue:
+                entry = heapq.heappop(self._queue)[2]
+                if entry.pod.uid in self._entries:
+                    self._attempt(entry)
+                done += 1
+                tell(done, done + len(self._queue))
+            for entry in [entry for entry in self._pending.values() if self._may_be_helped(entry)]:
+                del self._pending[entry.pod.uid]
+                self._push(entry)
+
+    def _may_be_helped(self, entry: Entry) -> bool:
+        return any(self._latest.get(event, -1) > entry.tried for event in entry.wakes_on)
+
+    def _attempt(self, entry: Entry) -> None:
+        """Places the pod, or says why not. After a preemption it is tried again, on the node that is free now."""
+        if entry.pod.node_name:  # spec.nodeName: no scheduler is asked
+            self._occupy(entry, entry.pod.node_name)
+            return
+        active = None if entry.pod.gates else self._decide(entry.pod)
+        if not isinstance(active, ActivePolicy):
+            self._leave_pending(entry, GATED if active is None else active, frozenset())
+            return
+        alike = active, entry.pod.signature, entry.pod.priority, entry.pod.preemption_policy
+        known = None if entry.pod.nominated_node_name else self._failures.get(alike)
+        if known is not None and known.changes == self._changes:
+            self._random.repeat(known.ranges)
+            self._leave_pending(entry, known.message, known.wakes_on)
+            return
+        self._random.ranges.clear()
+        while (nomination := self._try(entry, active)) is not None:
+            if not nomination.victims and entry.pod.nominated_node_name == nomination.node:
+                self._leave_pending(entry, f"nominated to {nomination.node}", frozenset())  # nobody has to leave for it
+                return
+            self._preempt(entry, nomination)
+        if not entry.node and not entry.pod.nominated_node_name:
+            ranges = tuple(self._random.ranges)
+            self._failures[alike] = _Failure(self._changes, entry.message, entry.wakes_on, ranges)
+
+    def _try(self, entry: Entry, active: ActivePolicy) -> Nomination | None:
+        """Places the pod or leaves it pending; returns the node and the victims if it is to be tried again."""
+        try:
+            verdict = active.pipeline.decide(entry.pod, self._state, self._random)
+        except PluginFailed as failure:
+            self._leave_pending(entry, f"{failure} (SchedulingPolicy {active.policy.name})", frozenset())
+            return None
+        if isinstance(verdict, Placement):
+            self._place(entry, active, verdict.node)
+            return None
+        found = self._victims(entry.pod, active, verdict)
+        if isinstance(found, Nomination):
+            return found
+        self._leave_pending(entry, f"{verdict.message} {found.message}".rstrip(), verdict.wakes_on)
+        if found.withdraws:
+            self._withdraw(entry)
+        return None
+
+    def _victims(self, pod: Pod, active: ActivePolicy, verdict: Diagnosis) -> Nomination | NoNomination:
+        if active.preemption is None or verdict.error or verdict.survey is None or verdict.query is None:
+            return NoNomination("", withdraws=not verdict.error)
+        try:
+            return active.preemption.preempt(active.pipeline, verdict.query, verdict.survey, self._state, self._random)
+        except PluginFailed as failure:
+            return NoNomination(f"preemption: {failure}", error=True)
+
+    def _place(self, entry: Entry, active: ActivePolicy, node: str) -> None:
+        planned = volume_plan(entry.pod, node, active.pipeline.filters, self._cache)
+        self._occupy(entry, node)
+        if planned is not None:
+            self._state.volumes.shelf.reserve(entry.pod.uid, planned[0])
+
+    def _occupy(self, entry: Entry, node: str) -> None:
+        self._state.withdraw(entry.pod.uid)
+        self._state.table.add_pod(entry.pod, node)
+        entry.node, entry.message = node, ""
+        self.note(Event.POD_ASSIGNED)
+
+    def _leave_pending(self, entry: Entry, message: str, wakes_on: frozenset[Event]) -> None:
+        entry.message, entry.wakes_on, entry.tried = message, wakes_on, self._changes
+        self._pending[entry.pod.uid] = entry
+
+    # --- preemption ---------------------------------------------------------------------------------------------------
+
+    def _preempt(self, entry: Entry, nomination: Nomination) -> None:
+        """The victims leave, and the pod is nominated: nobody of its priority or below takes the room."""
+        self._take_over(entry.pod, nomination.node)
+        self._nominate(entry, nomination.node)
+        for victim in nomination.victims:
+            self._evict(victim, nomination.node, entry)
+            self.note(Event.POD_REMOVED)
+
+    def _take_over(self, pod: Pod, node: str) -> None:
+        """Pods of lower priority that are nominated to the node lose it, and are tried again."""
+        for other in list(self._state.nominated.get(node, {}).values()):
+            entry = self._entries.get(other.uid)
+            if entry is not None and other.priority < pod.priority:
+                self._withdraw(entry)
+                if self._pending.pop(other.uid, None) is not None:
+                    self._push(entry)
+
+    def _nominate(self, entry: Entry, node: str) -> None:
+        entry.pod = replace(entry.pod, nominated_node_name=node)
+        self._state.nominate(entry.pod, node)
+
+    def _withdraw(self, entry: Entry) -> None:
+        if entry.pod.nominated_node_name:
+            entry.pod = replace(entry.pod, nominated_node_name="")
+            self._state.withdraw(entry.pod.uid)
+            self.note(Event.POD_REMOVED)
+
+    # --- filling ------------------------------------------------------------------------------------------------------
+
+    def fill(self, pods: Iterator[Pod], most: int, tell: Tell = lambda done, total: None) -> tuple[list[str], str]:
+        """Places pods until one does not fit, without preemption.
+
+        Returns the nodes of those that were placed, and why the next one has none; "" if `most` were placed.
+        """
+        nodes: list[str] = []
+        alone: dict[ActivePolicy, ActivePolicy] = {}
+        while len(nodes) < most:
+            pod = next(pods)
+            active = GATED if pod.gates else self._decide(pod)
+            if isinstance(active, str):
+                return nodes, active
+            if active not in alone:
+                alone[active] = replace(active, preemption=None)
+            entry = Entry(pod, Workload("Pod", pod.namespace, pod.name), Origin.NEW, 0)
+            self._try(entry, alone[active])
+            if not entry.node:
+                self.drop(pod.uid)
+                return nodes, entry.message
+            nodes.append(entry.node)
+            tell(len(nodes), 0)
+        return nodes, ""

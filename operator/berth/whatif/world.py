@@ -1,0 +1,89 @@
+"""The simulated cluster: its state, the pods that need a node, and the pods that left theirs."""
+
+import itertools
+from collections.abc import Iterator
+
+from berth.engine.events import Event
+from berth.model import Pod
+from berth.whatif.admission import Admission
+from berth.whatif.budgets import DisruptionLedger
+from berth.whatif.cluster_objects import ClusterObjects
+from berth.whatif.entries import Cause, Departure, Entry, Origin
+from berth.whatif.placing import Placer
+from berth.whatif.pod_sets import PodMaker
+from berth.whatif.policies import Deciders
+from berth.whatif.recreation import Recreation
+from berth.whatif.workloads import Grouping, Workload
+
+
+class World:
+    """Everything that the steps of a simulation change."""
+
+    def __init__(self, objects: ClusterObjects, deciders: Deciders, seed: int) -> None:
+        self.objects = objects
+        self.state = objects.cache.state
+        self.admission = Admission(objects)
+        self.pods = PodMaker(objects, self.admission)
+        self.recreation = Recreation(objects, self.pods.next_uid)
+        self.grouping = Grouping(objects.controllers)
+        self.budgets = DisruptionLedger(self.state)
+        self.placer = Placer(objects.cache, deciders.for_pod, self._preempt, seed)
+        self.departures: list[Departure] = []
+        self.notes: dict[str, None] = deciders.notes
+        self._sequence = itertools.count()
+        self._keys: set[str] = set()  # of all pods that need or needed a node
+
+    # --- pods that need a node ----------------------------------------------------------------------------------------
+
+    def need(self, pod: Pod, origin: Origin, predecessor: Departure | None = None) -> Entry:
+        """The pod needs a node, and waits behind the others of its priority."""
+        entry = Entry(pod, self.grouping.of(pod), origin, next(self._sequence), predecessor)
+        self.placer.add(entry)
+        self._keys.add(pod.key)
+        return entry
+
+    def pods_of(self, workload: Workload) -> Iterator[tuple[Pod, str]]:
+        """Yields the pods of a controller that are not terminating, with the node of each ("": it needs one)."""
+        for pod, node in self.objects.placed():
+            if pod.controller is not None and not pod.deleting and self.grouping.of(pod) == workload:
+                yield pod, node
+        for entry in self.placer.entries:
+            if entry.is_pending and entry.workload == workload:
+                yield entry.pod, ""
+
+    def has_pod(self, pod: Pod) -> bool:
+        """Whether there is another pod of this name."""
+        body = {"metadata": {"namespace": pod.namespace, "name": pod.name}}
+        return pod.key in self._keys or self.objects.cache.holder("Pod", body) is not None
+
+    # --- pods that leave ----------------------------------------------------------------------------------------------
+
+    def leave(self, pod: Pod, node: str, cause: Cause, by: str = "") -> Departure:
+        """The pod leaves its node, and nothing is created in its place."""
+        self.state.table.remove_pod(pod.uid)
+        self.state.volumes.shelf.release(pod.uid)
+        entry = self.placer.entry(pod.uid)
+        departure = Departure(pod, self.grouping.of(pod), node, cause, by, simulated=entry is not None)
+        if entry is not None:
+            entry.node, entry.departure = "", departure
+        self.departures.append(departure)
+        self.placer.note(Event.POD_REMOVED)
+        return departure
+
+    def move(self, pod: Pod, node: str, cause: Cause, by: str = "") -> Departure:
+        """The pod leaves its node, and its controller creates another one, which needs a node."""
+        self.budgets.count(pod)
+        departure = self.leave(pod, node, cause, by)
+        successor = self.recreation.successor(pod)
+        if successor is not None:
+            departure.successor = self.need(successor, Origin.MOVED, departure)
+        return departure
+
+    def _preempt(self, victim: Pod, node: str, preemptor: Entry) -> None:
+        self.move(victim, node, Cause.PREEMPTED, preemptor.pod.key)
+
+    def settle_budgets(self) -> None:
+        """Gives disruptions back for the pods whose successors have a node."""
+        for departure in self.departures:
+            if departure.successor is not None and departure.successor.node:
+                self.budgets.give_back(departure.pod.uid)
