@@ -213,7 +213,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench-simulate", description=__doc__.partition("\n")[0])
     parser.add_argument("--nodes", type=positive, default=5000)
     parser.add_argument("--pods", type=positive, default=10_000)
-    parser.add_argument("--questions", nargs="+", choices=tuple(cases(DEPLOYMENTS)), default=["deploy", "drain", "fill"])
+    parser.add_argument(
+        "--questions",
+        nargs="+",
+        choices=tuple(cases(DEPLOYMENTS)),
+        default=["deploy", "full", "preempt", "drain", "fill"],
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     options = parser.parse_args()
     os.environ.update(ONE_THREAD)

@@ -171,13 +171,13 @@ def scale_wish(text: str) -> tuple[str, str, int]:
 
 def node_wish(text: str) -> tuple[str, int]:
     """Node and number of `like=node-1,count=4`."""
-    parts = dict(_pair(part, text) for part in text.split(","))
+    parts: dict[str, str] = dict(_pair(part, text) for part in text.split(","))
     if set(parts) != {"like", "count"} or not parts["like"] or not parts["count"].isdecimal():
         raise argparse.ArgumentTypeError(f'"{text}" is not like=NODE,count=N, such as like=node-1,count=4')
     return parts["like"], int(parts["count"])
 
 
-def _pair(part: str, text: str) -> Sequence[str]:
+def _pair(part: str, text: str) -> tuple[str, str]:
     name, equals, value = part.partition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f'"{text}" is not like=NODE,count=N, such as like=node-1,count=4')

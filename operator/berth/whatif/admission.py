@@ -21,6 +21,8 @@ from berth.whatif.errors import CannotSimulate
 # Set by the API server: a manifest may be a copy of an object that is there.
 SET_BY_SERVER: Final = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)  # no decision reads when a new object was created
+# Kinds whose status decisions read: a manifest of one says what it has, as no controller is there to find out.
+STATUS_KEPT: Final = frozenset({"Node", "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget"})
 RESOURCES: Final[Mapping[tuple[str, str], Resource]] = {(each.kind, each.group): each for each in BUILT_IN}
 
 
@@ -44,11 +46,11 @@ class Admission:
             self._apply_limit_ranges(fresh, namespace)
         self._check_namespace(body, namespace)
         try:
-            return self._opened().create(resource, fresh, namespace=namespace, dry_run=True)
+            stored = self._opened().create(resource, fresh, namespace=namespace, dry_run=True)
         except StatusError as refusal:
-            raise CannotSimulate(
-                f"{resource.kind} {object_key(body)}: {refusal.message}{self._hint(refusal)}"
-            ) from None
+            said = f"{refusal.message}{self._hint(refusal)}"
+            raise CannotSimulate(f"{resource.kind} {object_key(body)}: {said}") from None
+        return {**stored, "status": body["status"]} if resource.kind in STATUS_KEPT and "status" in body else stored
 
     def _opened(self) -> Store:
         if self._store is None:

@@ -46,6 +46,7 @@ class ClusterObjects:
     def take(self, body: Body) -> None:
         """Takes an object in; one of a kind that nothing reads is counted in `left_out`."""
         kind, group = identify(body)
+        body = with_allocatable(body) if kind == "Node" else body
         body = with_uid(body, kind)
         if ADMISSION_KINDS.get(kind) == group:
             self.admission[kind][object_key(body)] = body
@@ -99,6 +100,14 @@ def with_uid(body: Body, kind: str) -> Body:
     if not metadata.get("uid"):
         metadata["uid"] = f"{kind}/{object_key({'metadata': metadata})}"
     return body if metadata == body["metadata"] else {**body, "metadata": metadata}
+
+
+def with_allocatable(node: Body) -> Body:
+    """Returns a node with allocatable resources: those of its capacity if it has none, as the API server does it."""
+    status = node.get("status")
+    if not isinstance(status, Mapping) or status.get("allocatable") or not status.get("capacity"):
+        return node
+    return {**node, "status": {**status, "allocatable": status["capacity"]}}
 
 
 def _workload(kind: str, body: Body) -> Workload:

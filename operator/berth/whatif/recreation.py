@@ -16,7 +16,7 @@ from berth.whatif.cluster_objects import ClusterObjects
 from berth.whatif.workloads import MIRROR
 
 SAME_NAME: Final = "StatefulSet"
-DIGITS: Final = 5
+DIGITS: Final = 4
 
 
 class Recreation:
@@ -35,7 +35,8 @@ class Recreation:
         return self.copy(pod, pod.name if owner.kind == SAME_NAME else self.name(owner.name))
 
     def name(self, owner: str) -> str:
-        return f"{owner}-{next(self._numbers[owner]):0{DIGITS}}"
+        """Returns the name of another pod of this controller; pods that were there before have other names."""
+        return f"{owner}-s{next(self._numbers[owner]):0{DIGITS}}"
 
     def copy(self, pod: Pod, name: str) -> Pod:
         """Returns a new pod that asks for the same, without a node."""

@@ -45,7 +45,7 @@ def _more(world: World, workload: Workload, there: list[tuple[Pod, str]]) -> Ite
     if workload.kind == "StatefulSet":
         if body is None:
             raise CannotSimulate(
-                f"--scale: {workload} is not in the input, and its claims are not known: give it with -f"
+                f"--scale: {workload} is not in the input, so its claims are not known: give it with -f"
             )
         pods = pod_set(body, world.admission)
         taken = {pod.name for pod, _ in there}
