@@ -20,6 +20,7 @@ COLLECTIONS = (
     PODS,  # first: others may be held by them
     "/api/v1/persistentvolumeclaims",
     "/api/v1/replicationcontrollers",
+    "/apis/apps/v1/deployments",
     "/apis/apps/v1/replicasets",
     "/apis/apps/v1/statefulsets",
     "/apis/policy/v1/poddisruptionbudgets",

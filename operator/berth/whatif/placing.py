@@ -1,12 +1,12 @@
 """Pods placed one after another, by the engine and the policies that the scheduler uses.
 
     queue, by priority and age --> decide --- a node: the pod takes its room, its volumes are reserved
-                                     |------- victims: they leave, the pod is nominated and tried again at once
+                                     |------- victims: the pod is nominated, and waits until they have left
                                      +------- none: pending, until something happens that may help it
 
-Differences from the scheduler: evictions and binds take no time, so neither does a preemptor wait, nor is there any
-backoff. When the queue is empty, pending pods are tried again if something has happened since that their plugins
-listen to; that goes on until nothing changes any more.
+Binds take no time, and there is no backoff. Victims leave when the queue is empty, all at once: in a cluster they need
+seconds to terminate, in which the other pods are tried. Then those are tried again that waited for them, and those
+pending pods whose plugins listen to something that has happened since. That goes on until nothing changes any more.
 
 A decision is a function of cluster, policy, pod and random stream. The random stream is read as the scheduler reads
 it, so with the same seed the same nodes are chosen.
@@ -16,7 +16,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.events import Event
@@ -34,8 +34,17 @@ from berth.whatif.workloads import Workload
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 
 Decide = Callable[[Pod], ActivePolicy | str]
-Evict = Callable[[Pod, str, Entry], None]
 Tell = Callable[[int, int], None]
+
+
+class Evictions(Protocol):
+    """What happens to victims."""
+
+    def choose(self, victim: Pod) -> None:
+        """The pod has to leave, and counts against disruption budgets from now on."""
+
+    def evict(self, victim: Pod, node: str, preemptor: Entry) -> None:
+        """The pod leaves its node."""
 
 
 class DrawnRandom(Random):
@@ -65,17 +74,18 @@ class _Failure:
 
 
 class Placer:
-    """See the module's text. `decide` returns the policy for a pod; `evict` is called for every victim."""
+    """See the module's text. `decide` returns the policy for a pod, or why there is none."""
 
-    def __init__(self, cache: Cache, decide: Decide, evict: Evict, seed: int) -> None:
+    def __init__(self, cache: Cache, decide: Decide, evictions: Evictions, seed: int) -> None:
         self._cache = cache
         self._state = cache.state
         self._decide = decide
-        self._evict = evict
+        self._evictions = evictions
         self._random = DrawnRandom(seed)
         self._queue: list[tuple[int, int, Entry]] = []
         self._pending: dict[str, Entry] = {}  # tried without success, by UID
         self._entries: dict[str, Entry] = {}
+        self._leaving: dict[str, tuple[Pod, str, Entry]] = {}  # victims with their nodes and preemptors, by UID
         self._failures: dict[Any, _Failure] = {}
         self._changes = 0
         self._latest: dict[Event, int] = {}  # the number of the last change with the event
@@ -119,6 +129,7 @@ class Placer:
                     self._attempt(entry)
                 done += 1
                 tell(done, done + len(self._queue))
+            self._end_victims()
             for entry in [entry for entry in self._pending.values() if self._may_be_helped(entry)]:
                 del self._pending[entry.pod.uid]
                 self._push(entry)
@@ -127,7 +138,7 @@ class Placer:
         return any(self._latest.get(event, -1) > entry.tried for event in entry.wakes_on)
 
     def _attempt(self, entry: Entry) -> None:
-        """Places the pod, or says why not. After a preemption it is tried again, on the node that is free now."""
+        """Places the pod, or leaves it pending and says why."""
         if entry.pod.node_name:  # spec.nodeName: no scheduler is asked
             self._occupy(entry, entry.pod.node_name)
             return
@@ -142,17 +153,15 @@ class Placer:
             self._leave_pending(entry, known.message, known.wakes_on)
             return
         self._random.ranges.clear()
-        while (nomination := self._try(entry, active)) is not None:
-            if not nomination.victims and entry.pod.nominated_node_name == nomination.node:
-                self._leave_pending(entry, f"nominated to {nomination.node}", frozenset())  # nobody has to leave for it
-                return
+        nomination = self._try(entry, active)
+        if nomination is not None:
             self._preempt(entry, nomination)
-        if not entry.node and not entry.pod.nominated_node_name:
+        elif not entry.node and not entry.pod.nominated_node_name:
             ranges = tuple(self._random.ranges)
             self._failures[alike] = _Failure(self._changes, entry.message, entry.wakes_on, ranges)
 
     def _try(self, entry: Entry, active: ActivePolicy) -> Nomination | None:
-        """Places the pod or leaves it pending; returns the node and the victims if it is to be tried again."""
+        """Places the pod or leaves it pending; returns a node and victims if these have to leave for it."""
         try:
             verdict = active.pipeline.decide(entry.pod, self._state, self._random)
         except PluginFailed as failure:
@@ -163,6 +172,7 @@ class Placer:
             return None
         found = self._victims(entry.pod, active, verdict)
         if isinstance(found, Nomination):
+            self._leave_pending(entry, verdict.message, verdict.wakes_on)
             return found
         self._leave_pending(entry, f"{verdict.message} {found.message}".rstrip(), verdict.wakes_on)
         if found.withdraws:
@@ -196,12 +206,21 @@ class Placer:
     # --- preemption ---------------------------------------------------------------------------------------------------
 
     def _preempt(self, entry: Entry, nomination: Nomination) -> None:
-        """The victims leave, and the pod is nominated: nobody of its priority or below takes the room."""
+        """The victims have to leave, and the pod is nominated: nobody of its priority or below takes the room."""
         self._take_over(entry.pod, nomination.node)
         self._nominate(entry, nomination.node)
         for victim in nomination.victims:
-            self._evict(victim, nomination.node, entry)
-            self.note(Event.POD_REMOVED)
+            self._leaving.setdefault(victim.uid, (victim, nomination.node, entry))
+            self._evictions.choose(victim)
+        self._changes += 1  # others have to yield to the nominated pod
+
+    def _end_victims(self) -> None:
+        """The victims have terminated, and those who waited for it are tried again."""
+        leaving, self._leaving = self._leaving, {}
+        for victim, node, preemptor in leaving.values():
+            self._evictions.evict(victim, node, preemptor)
+            if self._pending.pop(preemptor.pod.uid, None) is not None:
+                self._push(preemptor)
 
     def _take_over(self, pod: Pod, node: str) -> None:
         """Pods of lower priority that are nominated to the node lose it, and are tried again."""

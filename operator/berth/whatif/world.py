@@ -27,7 +27,7 @@ class World:
         self.recreation = Recreation(objects, self.pods.next_uid)
         self.grouping = Grouping(objects.controllers)
         self.budgets = DisruptionLedger(self.state)
-        self.placer = Placer(objects.cache, deciders.for_pod, self._preempt, seed)
+        self.placer = Placer(objects.cache, deciders.for_pod, self, seed)
         self.departures: list[Departure] = []
         self.notes: dict[str, None] = deciders.notes
         self._sequence = itertools.count()
@@ -79,7 +79,12 @@ class World:
             departure.successor = self.need(successor, Origin.MOVED, departure)
         return departure
 
-    def _preempt(self, victim: Pod, node: str, preemptor: Entry) -> None:
+    def choose(self, victim: Pod) -> None:
+        """The pod will have to leave, and counts against disruption budgets from now on."""
+        self.budgets.count(victim)
+
+    def evict(self, victim: Pod, node: str, preemptor: Entry) -> None:
+        """The victim leaves its node."""
         self.move(victim, node, Cause.PREEMPTED, preemptor.pod.key)
 
     def settle_budgets(self) -> None:
