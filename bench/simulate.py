@@ -7,7 +7,7 @@ third of them. Each question is one run of the command in a process of its own, 
 
     deploy   100 Deployments with as many pods as asked for: plain ones, spread over zones, kept apart, with a selector,
              of higher priority
-    full     the same on a cluster without room: every second pod stays pending
+    full     the same on a cluster that has not room for all of them
     preempt  pods of high priority on a full cluster: each evicts others, whose controllers create new pods
     drain    a tenth of the nodes is drained
     fill     how many small pods fit
@@ -140,8 +140,8 @@ def _constraints(number: int, labels: dict[str, str]) -> Body:
         case 3:
             return {"nodeSelector": {"pool": f"pool-{number % 10}"}}
         case 4:
-            term = {"weight": 1, "podAffinityTerm": {"topologyKey": ZONE, **selector}}
-            return {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}}
+            weighted = {"weight": 1, "podAffinityTerm": {"topologyKey": ZONE, **selector}}
+            return {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}}}
     return {}
 
 
@@ -164,7 +164,7 @@ def cases(pods: int) -> dict[str, Case]:
     small = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "small"}, "spec": pod_spec(500)}
     return {
         "deploy": Case(0.33, list(deployments(pods))),
-        "full": Case(0.95, list(deployments(pods))),
+        "full": Case(0.98, list(deployments(pods))),
         "preempt": Case(1.0, list(important(pods // 10))),
         "drain": Case(0.33, words=("--drain", "pool=pool-3")),
         "fill": Case(0.33, [small], ("--fill",)),

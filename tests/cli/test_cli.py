@@ -28,6 +28,7 @@ def nothing_around(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("--help",),
         ("run", "--help"),
+        ("simulate", "--help"),
         ("judge", "--help"),
         ("policy", "--help"),
         ("policy", "lint", "--help"),

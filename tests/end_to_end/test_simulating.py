@@ -105,7 +105,7 @@ async def test_pods_of_high_priority_evict_those_whom_the_simulation_names(
     await api.create(high)
     await api.create_many(node(number) for number in range(6))
     there = [fresh(make_pod(f"there-{number:02}", cpu=2, node=f"node-{number // 2:02}")) for number in range(12)]
-    async with actors(control_plane, Kubelets):
+    async with actors(control_plane):
         await api.create_many(there)
         await api.wait_until(PODS, _all_run, timeout_seconds=SECONDS)
         wanted = [fresh(make_pod(f"new-{number}", cpu=2, priorityClassName="high")) for number in range(3)]
@@ -128,10 +128,9 @@ async def actors(plane: Plane, *kinds: type[Controller]) -> AsyncIterator[None]:
     tls = None if isinstance(plane, EmbeddedPlane) else unverified_tls()
     async with HttpApi(plane.url, token=plane.token, tls=tls) as api:
         clock = WallClock()
-        quick = {"start_seconds": (0.0, 0.05), "stop_seconds": (0.0, 0.05)}
-        made = [
-            Kubelets(api, clock, random.Random(7), **quick) if kind is Kubelets else kind(api, clock) for kind in kinds
-        ]
+        delays = 0.0, 0.05
+        kubelets = Kubelets(api, clock, random.Random(7), start_seconds=delays, stop_seconds=delays)
+        made = [kubelets, *(kind(api, clock) for kind in kinds)]
         running = [(actor, asyncio.create_task(actor.run())) for actor in made]
         try:
             yield
@@ -199,7 +198,7 @@ async def test_a_drained_node_is_left_as_the_simulation_says(
 ) -> None:
     """With the default profile: all pods are evicted, their successors created, and then placed in their order."""
     await api.create_many(node(number) for number in range(9))
-    async with actors(control_plane, Kubelets, Workloads):
+    async with actors(control_plane, Workloads):
         first = berth_process("--seed=5")
         pods = await run_deployments(api, deployment("api", 12, "300m"), deployment("web", 18, "500m"))
         name = max(Counter(pod["spec"]["nodeName"] for pod in pods.values()).items(), key=lambda each: each[1])[0]
@@ -221,8 +220,8 @@ async def test_a_budget_holds_a_drain_up_as_the_simulation_says(
 ) -> None:
     """While Berth runs: the budget allows one eviction at a time, and only the first of three pods finds room."""
     fit = [{"name": "NodeResourcesFit"}]
-    rules = {"base": "Empty", "predicates": [*fit, {"name": "NodeUnschedulable"}], "priorities": fit}
-    policy = make_policy("berth", tieBreak="First", **rules)
+    filters = [*fit, {"name": "NodeUnschedulable"}]
+    policy = make_policy("berth", tieBreak="First", base="Empty", predicates=filters, priorities=fit)
     await api.create(fresh(policy))
     await api.create_many([node(0), node(1), node(2, cpu=2)])
     guarded = {
@@ -231,7 +230,7 @@ async def test_a_budget_holds_a_drain_up_as_the_simulation_says(
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
     }
-    async with actors(control_plane, Kubelets, Workloads, Disruption):
+    async with actors(control_plane, Workloads, Disruption):
         berth_process()
         await run_deployments(api, deployment("web", 8, "1"))
         await api.create(guarded)

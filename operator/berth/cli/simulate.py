@@ -107,7 +107,7 @@ def fill(command: argparse.ArgumentParser) -> None:
         help="SchedulingPolicies that replace those of the same names, or are added; may be repeated",
     )
     _add_others(command)
-    command.set_defaults(command=_simulate)
+    command.set_defaults(command=_simulate, parser=command)
 
 
 def _add_others(command: argparse.ArgumentParser) -> None:
