@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.cli import main, policy_diff
+from berth.cli import main
 from berth.cluster.api import Api
 from berth.cluster.credentials import Credentials, Source
+from berth.whatif import progress
 from control_plane.embedded import EmbeddedPlane
 from policy.builders import make_policy
 from support.builders import make_node, make_pod
@@ -71,8 +72,8 @@ class TestCases:
         cases = write_cases(tmp_path, make_case("moves", SMALL), make_case("stays", LARGE))
         assert diff(*files, "--cases", cases) == 1
         head, row, blank, summary = capsys.readouterr().out.splitlines()
-        assert head.split() == ["POD", "CHANGE", "A:", files[0], "B:", files[1]]
-        assert row.split()[:3] == ["moves", "other", "node"]
+        assert head.split() == ["CASE", "PODS", "CHANGE", "A:", files[0], "B:", files[1]]
+        assert row.split()[:4] == ["moves", "1", "other", "node"]
         assert row.index("empty") < row.index("full")
         assert (blank, summary) == ("", "1 of 2 pods decided otherwise: 1 other node")
 
@@ -90,7 +91,7 @@ class TestCases:
         case = write_cases(tmp_path, make_case("lost", SMALL, closed))
         assert diff(files[0], "KubernetesDefault", "--cases", case) == 1
         out = capsys.readouterr().out
-        assert "no longer placed  closed" in out
+        assert "no longer placed   closed" in out
         assert "pending\n  B: 0/1 nodes are available: 1 node(s) were unschedulable.\n" in out
         assert diff("KubernetesDefault", files[0], "--cases", case) == 1
         assert "now placed" in capsys.readouterr().out
@@ -100,7 +101,7 @@ class TestCases:
         assert diff(*files, "-o", "json", "--cases", cases) == 1
         found = json.loads(capsys.readouterr().out)
         [difference] = found.pop("differences")
-        assert found == {"a": files[0], "b": files[1], "compared": 2, "same": 1, "skipped": []}
+        assert found == {"a": files[0], "b": files[1], "compared": 2, "same": 1, "workloads": [], "skipped": []}
         assert (difference["pod"], difference["change"]) == ("moves", "other node")
         assert (difference["a"]["nodes"], difference["b"]["nodes"]) == (["empty"], ["full"])
         assert [top["node"] for top in difference["a"]["top"]] == ["empty", "full"]
@@ -154,10 +155,18 @@ class TestCases:
         monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
         diff(*files, "--cases", cases)
         assert capsys.readouterr().err == ""
-        monkeypatch.setattr(policy_diff, "PROGRESS_AFTER_SECONDS", 0.0)
-        monkeypatch.setattr(policy_diff, "PROGRESS_EVERY_SECONDS", 0.0)
+        monkeypatch.setattr(progress, "AFTER_SECONDS", 0.0)
+        monkeypatch.setattr(progress, "EVERY_SECONDS", 0.0)
         diff(*files, "--cases", cases)
-        assert capsys.readouterr().err == "\r0 pods\r1 pods\r\033[K"
+        assert capsys.readouterr().err == "\r\033[K0 pods\r\033[K1 pods\r\033[K"
+
+    def test_cases_of_which_the_same_is_said_are_one_row(
+        self, tmp_path: Path, files: tuple[str, str], capsys: Captured
+    ) -> None:
+        diff(*files, "--cases", write_cases(tmp_path, *(make_case(f"case-{number}", SMALL) for number in range(9))))
+        out = capsys.readouterr().out.splitlines()
+        assert len(out) == 4
+        assert out[1].startswith("case-0 and 8 more      9   other node   1 node (9 each)")
 
 
 class TestPolicies:
@@ -294,7 +303,7 @@ class TestCluster:
     def test_nothing_is_written(self, plane: EmbeddedPlane, capsys: Captured) -> None:
         before = plane.store.revision
         diff("spread", "pack", "--cluster", "--all", "--kubeconfig", str(plane.kubeconfig))
-        assert "default/waiting" in capsys.readouterr().out
+        assert "default     pod/waiting" in capsys.readouterr().out
         assert plane.store.revision == before
 
     def test_what_keeps_us_from_the_policies_is_one_line_and_3(self, plane: EmbeddedPlane, capsys: Captured) -> None:

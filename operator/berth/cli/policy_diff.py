@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,19 +25,22 @@ from berth.cluster.credentials import Credentials
 from berth.cluster.errors import ApiError, CredentialsError, Unreachable
 from berth.comparing import Comparison, Skipped, Subject, compare
 from berth.comparing.cases import case_subjects
-from berth.comparing.cluster import cluster_subjects, read_cluster
+from berth.comparing.cluster import cluster_subjects
 from berth.comparing.policies import NoPolicy, default_policy, is_default, policy_in_cluster, policy_in_file
 from berth.comparing.report import as_json, as_text
+from berth.comparing.sequence import compare_in_sequence
 from berth.judge.cases import open_cases
 from berth.policy import ActivePolicy, Policy
 from berth.policy.documents import BadDocument, read_documents, unwrapped
 from berth.policy.linting import LISTS
-from berth.scheduler.cache.cache import Cache
+from berth.whatif.cluster_objects import ClusterObjects
+from berth.whatif.errors import CannotSimulate
+from berth.whatif.live import read_cluster
+from berth.whatif.progress import Progress
 
 Manifest = Mapping[str, Any]
 
 DIFFERENT, FAILED = 1, 3
-PROGRESS_AFTER_SECONDS, PROGRESS_EVERY_SECONDS = 2.0, 0.2
 EXIT_CODES = (
     "exit codes:\n  0  no decision changes\n  1  some do\n  2  usage error\n  3  it failed; standard error says why\n"
 )
@@ -47,12 +49,13 @@ the profile of kube-scheduler without any configuration, or, with --cluster, the
 are not looked at: also one in Shadow or Disabled mode can be asked.
 
 With --cluster the pods are those that wait for a node and that A or B would decide for, by schedulerName and
-selectors; with --all also those that have a node, each as if it were not there yet. With --cases they are those of
-all cases in a file, in the format of `berth judge`. Each pod is decided by itself: none of the others is placed
-meanwhile. Nothing is written to the cluster.
+selectors; with --all also those that have a node, as if none of them were there yet. They are placed one after
+another, by priority, then by age, by each policy on a copy of the cluster. With --cases they are those of all cases in
+a file, in the format of `berth judge`, each by itself. Nothing is written to the cluster.
 
-A pod that both would put on a node is a difference only where they cannot choose the same one: chance is none.
-Every node is looked at, whatever percentageOfNodesToScore says, and extenders are not asked.
+A pod that both would put on a node is a difference only where they cannot choose the same one: chance is none. Pods of
+a workload that change alike are one row; -o json has each. Every node is looked at, whatever percentageOfNodesToScore
+says, and extenders are not asked.
 
 examples:
   %(prog)s old.yaml new.yaml --cases cases.jsonl.gz
@@ -85,7 +88,7 @@ def _diff(options: argparse.Namespace) -> int:
         return complain("berth policy diff: --all, --kubeconfig and --context go with --cluster", USAGE)
     try:
         comparison = _compare_cluster(options) if options.cluster else _compare_cases(options)
-    except (NoPolicy, *UNREADABLE, ApiError, Unreachable, CredentialsError) as error:
+    except (NoPolicy, CannotSimulate, *UNREADABLE, ApiError, Unreachable, CredentialsError) as error:
         return complain(f"berth policy diff: {error}", FAILED)
     _print(comparison, options)
     if not options.cluster and comparison.skipped:
@@ -113,10 +116,16 @@ def _compare_cases(options: argparse.Namespace) -> Comparison:
 
 
 def _compare_cluster(options: argparse.Namespace) -> Comparison:
-    cache, manifests = asyncio.run(_read(options))
-    first, second = _policies(options, manifests)
-    subjects = cluster_subjects(cache, _asked(options, first, second), placed=options.all)
-    return compare(_with_progress(subjects, len(subjects)), first, second)
+    progress = Progress()
+    try:
+        objects = asyncio.run(_read(options, progress))
+        first, second = _policies(options, list(objects.policies.values()))
+        subjects = cluster_subjects(objects, _asked(options, first, second), placed=options.all)
+        return compare_in_sequence(
+            subjects, objects, first, second, lambda done, total: progress(f"{done:,} of {total:,} pods")
+        )
+    finally:
+        progress.end()
 
 
 def _asked(options: argparse.Namespace, first: ActivePolicy, second: ActivePolicy) -> list[Policy]:
@@ -125,11 +134,11 @@ def _asked(options: argparse.Namespace, first: ActivePolicy, second: ActivePolic
     return [policy for name, policy in pairs if not is_default(name)] or [first.policy]
 
 
-async def _read(options: argparse.Namespace) -> tuple[Cache, list[Manifest]]:
+async def _read(options: argparse.Namespace, progress: Progress) -> ClusterObjects:
     api = Api(Credentials(credentials_source(options)))
     try:
         await api.open()
-        return await read_cluster(api)
+        return await read_cluster(api, (), progress)
     finally:
         await api.close()
 
@@ -176,17 +185,10 @@ def _documents(path: str) -> list[object]:
 # --- progress
 
 
-def _with_progress(subjects: Iterable[Subject | Skipped], total: int | None = None) -> Iterator[Subject | Skipped]:
-    """The same; after a while, how many there were goes to standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield from subjects
-        return
-    due, shown = time.monotonic() + PROGRESS_AFTER_SECONDS, False
+def _with_progress(subjects: Iterable[Subject | Skipped]) -> Iterator[Subject | Skipped]:
+    """The same; after a while, how many there were is shown on a terminal."""
+    progress = Progress()
     for number, subject in enumerate(subjects):
-        if time.monotonic() >= due:
-            of = f" of {total:,}" if total is not None else ""
-            print(f"\r{number:,}{of} pods", end="", file=sys.stderr, flush=True)
-            due, shown = time.monotonic() + PROGRESS_EVERY_SECONDS, True
+        progress(f"{number:,} pods")
         yield subject
-    if shown:
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
+    progress.end()

@@ -1,8 +1,8 @@
 """Which decisions change when one policy takes the place of another.
 
-Two policies are asked about the same pods, each pod by itself on the cluster as it stands (`outcomes`), and where they
-say different things, that is a difference (`differences`). The pods are those of cases in a file (`cases`) or those of
-a cluster, which is read once and not written to (`cluster`).
+Two policies are asked about the same pods (`outcomes`), and where they say different things, that is a difference
+(`differences`). The pods are those of cases in a file, each by itself (`cases`), or those of a cluster (`cluster`),
+which each policy places one after another on a copy of the cluster (`sequence`).
 
 Every node is looked at, whatever `percentageOfNodesToScore` says, and extenders are not asked: what they would say is
 not part of the comparison.

@@ -1,58 +1,38 @@
-"""The pods of a cluster, and its policies: everything is listed once, and nothing is written."""
+"""The pods of a cluster that two policies are compared on."""
 
-import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from berth.cluster.api import Api
-from berth.cluster.listing import list_objects
-from berth.cluster.resources import POLICY, RESOURCES
 from berth.comparing.differences import Skipped
 from berth.comparing.outcomes import Subject
 from berth.model import Pod
 from berth.policy import Policy
 from berth.policy.selection import selects
 from berth.scheduler.cache.cache import Cache
-
-Manifest = Mapping[str, Any]
-
-
-async def read_cluster(api: Api) -> tuple[Cache, list[Manifest]]:
-    """What decisions read, and the policies. Raises ApiError or Unreachable."""
-    cache = Cache()
-    policies: list[Manifest] = []
-    found = await asyncio.gather(*(list_objects(api, resource) for resource in RESOURCES))
-    for resource, bodies in zip(RESOURCES, found, strict=True):
-        if resource.kind == POLICY:
-            policies = list(bodies)
-            continue
-        for body in bodies:
-            cache.observe(resource.kind, body)
-    return cache, policies
+from berth.whatif.cluster_objects import ClusterObjects
 
 
-def cluster_subjects(cache: Cache, policies: Sequence[Policy], *, placed: bool) -> list[Subject | Skipped]:
-    """The pods that one of the policies would decide for, by name; `placed`: those that have a node already, too."""
+def cluster_subjects(objects: ClusterObjects, policies: Sequence[Policy], *, placed: bool) -> list[Subject | Skipped]:
+    """Returns the pods that one of the policies would decide for, in the order of the queue: by priority, then by age.
+
+    `placed`: those that have a node already, too. What could not be read comes first.
+    """
+    cache = objects.cache
     waiting = [(pod, "") for pod in cache.pending.values() if not pod.gates]
-    subjects: list[Subject | Skipped] = [
+    subjects = [
         Subject(pod.key, pod, cache.state, node)
-        for pod, node in (*waiting, *(_placed(cache) if placed else ()))
+        for pod, node in (*waiting, *(objects.placed() if placed else ()))
         if not pod.deleting and _concerns(pod, policies, cache)
     ]
-    subjects += [
+    skipped = [
         Skipped(entry.pod.key, str(entry.problem))
         for entry in cache.unreadable.values()
         if _concerns(entry.pod, policies, cache)
     ]
-    return sorted(subjects, key=lambda subject: subject.name)
+    return [*sorted(skipped, key=lambda each: each.name), *sorted(subjects, key=_turn)]
 
 
-def _placed(cache: Cache) -> Iterator[tuple[Pod, str]]:
-    table = cache.state.table
-    for row in table.rows_by_name:
-        name = table.name(int(row))
-        for pod in table.pods_on(name).values():
-            yield pod, name
+def _turn(subject: Subject) -> tuple[int, str, str]:
+    return -subject.pod.priority, subject.pod.created, subject.name
 
 
 def _concerns(pod: Pod, policies: Sequence[Policy], cache: Cache) -> bool:

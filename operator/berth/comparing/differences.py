@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from berth.comparing.outcomes import Outcome, Subject, outcomes
 from berth.policy import ActivePolicy
+from berth.whatif.workloads import Workload
 
 
 class DecisionChange(StrEnum):
@@ -26,6 +27,7 @@ class Difference:
     change: DecisionChange
     first: Outcome
     second: Outcome
+    workload: Workload | None = None  # that the pod belongs to, where pods are those of a cluster
 
 
 @dataclass(frozen=True, slots=True)

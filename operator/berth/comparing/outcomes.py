@@ -45,7 +45,7 @@ class Outcome:
 
 def outcomes(subject: Subject, policies: tuple[ActivePolicy, ActivePolicy]) -> tuple[Outcome, Outcome]:
     with _lifted(subject) as pod:
-        first, second = (_outcome(active, pod, subject.state) for active in policies)
+        first, second = (outcome_of(active, pod, subject.state) for active in policies)
         return first, second
 
 
@@ -63,7 +63,8 @@ def _lifted(subject: Subject) -> Iterator[Pod]:
         table.add_pod(subject.pod, subject.node)
 
 
-def _outcome(active: ActivePolicy, pod: Pod, state: State) -> Outcome:
+def outcome_of(active: ActivePolicy, pod: Pod, state: State) -> Outcome:
+    """Returns what the policy makes of a pod that has no node."""
     if not len(state.table):
         return Outcome(message=NO_NODES)
     query = Query(pod, state.table)

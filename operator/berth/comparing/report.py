@@ -1,14 +1,16 @@
-"""A comparison as text for people, or as JSON."""
+"""A comparison as text for people, or as JSON. Pods of a workload that change alike are one row."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from berth.comparing.differences import Comparison, DecisionChange, Difference
 from berth.comparing.outcomes import Outcome
+from berth.whatif.tables import BOLD, GREEN, RED, YELLOW, Painter, aligned
+from berth.whatif.wording import count, on_nodes
 
-RED, GREEN, YELLOW, BOLD, PLAIN = "\033[31m", "\033[32m", "\033[33m", "\033[1m", "\033[0m"
 _COLOURS = {DecisionChange.LOST: RED, DecisionChange.GAINED: GREEN}
-_LONGEST_CELL = 60
+_MOST_REASONS = 3
 
 
 def as_json(comparison: Comparison, first: str, second: str) -> dict[str, Any]:
@@ -17,6 +19,7 @@ def as_json(comparison: Comparison, first: str, second: str) -> dict[str, Any]:
         "b": second,
         "compared": comparison.compared,
         "same": comparison.compared - len(comparison.differences),
+        "workloads": list(_workloads(comparison)),
         "differences": [
             {
                 "pod": difference.name,
@@ -31,10 +34,17 @@ def as_json(comparison: Comparison, first: str, second: str) -> dict[str, Any]:
 
 
 def as_text(comparison: Comparison, first: str, second: str, *, colours: bool) -> str:
-    """A table with a row for each difference, what there is to say of pods that wait below it, and a summary."""
-    lines = _table(comparison.differences, first, second, colours) if comparison.differences else []
+    """A table with a row for each workload and change, the reasons of pods that wait below it, and a summary."""
+    lines = _table(comparison.differences, first, second, Painter(colours)) if comparison.differences else []
     lines += [f"skipped {skipped.name}: {skipped.message}" for skipped in comparison.skipped]
     return "\n".join([*lines, *([""] if lines else []), _summary(comparison)]) + "\n"
+
+
+def _workloads(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    for pods in _grouped(comparison.differences):
+        if pods[0].workload is not None:
+            found = {**pods[0].workload._asdict(), "change": pods[0].change.value, "pods": len(pods)}
+            yield found | {side: dict(sorted(_nodes(pods, side).items())) for side in ("a", "b")}
 
 
 def _outcome_as_json(outcome: Outcome) -> dict[str, Any]:
@@ -46,22 +56,49 @@ def _outcome_as_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _table(differences: Sequence[Difference], first: str, second: str, colours: bool) -> list[str]:
-    rows = [(d.name, d.change.value, _cell(d.first), _cell(d.second)) for d in differences]
-    heads = ("POD", "CHANGE", f"A: {first}", f"B: {second}")
-    widths = [min(max(map(len, column)), _LONGEST_CELL) for column in zip(heads, *rows, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-
-    lines = [_coloured(line(heads), BOLD, colours)]
-    for difference, row in zip(differences, rows, strict=True):
-        lines.append(_coloured(line(row), _COLOURS.get(difference.change, YELLOW), colours))
-        lines += [f"  {text}" for text in _explanations(difference)]
-    return lines
+# --- rows
 
 
-def _cell(outcome: Outcome) -> str:
+def _grouped(differences: Sequence[Difference]) -> list[list[Difference]]:
+    """Returns the differences by workload and change; those of cases, by all that is said of them."""
+    groups: dict[Hashable, list[Difference]] = {}
+    for difference in differences:
+        said = difference.workload or (difference.first, difference.second)
+        groups.setdefault((said, difference.change), []).append(difference)
+    return list(groups.values())
+
+
+def _table(differences: Sequence[Difference], first: str, second: str, paint: Painter) -> list[str]:
+    groups = _grouped(differences)
+    titles = ("NAMESPACE", "WORKLOAD") if groups[0][0].workload is not None else ("CASE",)
+    rows = [
+        (*_names(pods), str(len(pods)), pods[0].change.value, _cell(pods, "a"), _cell(pods, "b")) for pods in groups
+    ]
+    heads = (*titles, "PODS", "CHANGE", f"A: {first}", f"B: {second}")
+    head, *lines = aligned([heads, *rows], frozenset({len(titles)}))
+    shown = [paint(head, BOLD)]
+    for pods, line in zip(groups, lines, strict=True):
+        shown.append(paint(line, _COLOURS.get(pods[0].change, YELLOW)))
+        shown += [f"  {text}" for text in _explanations(pods)]
+    return shown
+
+
+def _names(pods: Sequence[Difference]) -> tuple[str, ...]:
+    workload = pods[0].workload
+    if workload is not None:
+        return workload.namespace, workload.label
+    return (pods[0].name if len(pods) == 1 else f"{pods[0].name} and {len(pods) - 1} more",)
+
+
+def _cell(pods: Sequence[Difference], side: str) -> str:
+    """The choice and the one behind it for a single pod; for several, on how many nodes they are."""
+    if len(pods) == 1:
+        return _choice(_outcome(pods[0], side))
+    nodes = _nodes(pods, side)
+    return on_nodes(nodes) if nodes else "pending"
+
+
+def _choice(outcome: Outcome) -> str:
     if not outcome.nodes:
         return "pending"
     scores = dict(outcome.top)
@@ -73,11 +110,24 @@ def _cell(outcome: Outcome) -> str:
     return f"{chosen} {scores[chosen]}{others}" + (f", then {behind[0]}" if behind else "")
 
 
-def _explanations(difference: Difference) -> list[str]:
-    if difference.change is DecisionChange.MOVED:
-        return []
-    said = {name: _explain(outcome) for name, outcome in (("A", difference.first), ("B", difference.second))}
-    return [f"{name}: {text}" for name, text in said.items() if text]
+def _nodes(pods: Sequence[Difference], side: str) -> Counter[str]:
+    return Counter(outcome.nodes[0] for outcome in (_outcome(pod, side) for pod in pods) if outcome.nodes)
+
+
+def _outcome(difference: Difference, side: str) -> Outcome:
+    return difference.first if side == "a" else difference.second
+
+
+def _explanations(pods: Sequence[Difference]) -> Iterator[str]:
+    """Why pods wait, each reason once, the most frequent first."""
+    if pods[0].change is DecisionChange.MOVED:
+        return
+    for side in ("a", "b"):
+        reasons = Counter(text for pod in pods if (text := _explain(_outcome(pod, side))))
+        for text, times in reasons.most_common(_MOST_REASONS):
+            yield f"{side.upper()}: {text}" + (f" ({count(times, 'pod')})" if len(pods) > 1 else "")
+        if len(reasons) > _MOST_REASONS:
+            yield f"{side.upper()}: and {len(reasons) - _MOST_REASONS} more reasons; -o json has all"
 
 
 def _explain(outcome: Outcome) -> str:
@@ -92,14 +142,6 @@ def _summary(comparison: Comparison) -> str:
         return "nothing to compare: no pod is in question"
     counts = comparison.counts()
     if not counts:
-        return f"no decision changes, of {_pods(comparison.compared)}"
+        return f"no decision changes, of {count(comparison.compared, 'pod')}"
     found = ", ".join(f"{counts[change]} {change.value}" for change in DecisionChange if counts[change])
-    return f"{len(comparison.differences):,} of {_pods(comparison.compared)} decided otherwise: {found}"
-
-
-def _pods(count: int) -> str:
-    return f"{count:,} pod{'' if count == 1 else 's'}"
-
-
-def _coloured(text: str, colour: str, colours: bool) -> str:
-    return f"{colour}{text}{PLAIN}" if colours else text
+    return f"{len(comparison.differences):,} of {count(comparison.compared, 'pod')} decided otherwise: {found}"

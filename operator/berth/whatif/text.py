@@ -9,7 +9,7 @@ from berth.whatif.entries import Cause, Departure, Entry, Origin
 from berth.whatif.result import Filled, Result, WorkloadResult
 from berth.whatif.tables import BOLD, FAINT, GREEN, RED, YELLOW, Painter, aligned
 from berth.whatif.usage import Usage, Use
-from berth.whatif.wording import by_node, by_zone, change, count, percent
+from berth.whatif.wording import by_node, by_zone, change, count, on_nodes, percent
 from berth.whatif.workloads import NO_ZONE
 
 HEADS: Final = ("NAMESPACE", "WORKLOAD", "PODS", "PLACED", "PENDING", "ZONES", "NODES", "SKEW")
@@ -130,7 +130,7 @@ def _filled(filled: Filled | None, wide: bool) -> list[str]:
     zones = by_zone(filled.spread.zones)
     lines = [f"{filled.count:,} more of {filled.workload.label} fit" + (f": {zones}" if zones and filled.count else "")]
     if filled.count:
-        lines.append(f"{INDENT}nodes: {by_node(filled.spread.nodes)}")
+        lines.append(f"{INDENT}on {on_nodes(filled.spread.nodes)}")
     if wide:
         nodes = ", ".join(f"{node} {number}" for node, number in sorted(filled.spread.nodes.items()))
         lines.append(f"{INDENT}on {nodes}")

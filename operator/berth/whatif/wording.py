@@ -36,11 +36,17 @@ def by_zone(zones: Mapping[str, int]) -> str:
 
 def by_node(nodes: Counter[str]) -> str:
     """`12 (1-4 each)`: how many nodes, and how many pods each of them has."""
-    if not nodes:
-        return "0"
+    return f"{len(nodes):,} ({_each(nodes)})" if nodes else "0"
+
+
+def on_nodes(nodes: Counter[str]) -> str:
+    """`12 nodes (1-4 each)`"""
+    return f"{count(len(nodes), 'node')} ({_each(nodes)})"
+
+
+def _each(nodes: Counter[str]) -> str:
     least, most = min(nodes.values()), max(nodes.values())
-    each = f"{least}" if least == most else f"{least}-{most}"
-    return f"{len(nodes):,} ({each} each)"
+    return f"{least} each" if least == most else f"{least}-{most} each"
 
 
 def amount(resource: str, value: int) -> str:

@@ -1,6 +1,7 @@
 """The simulated cluster: its state, the pods that need a node, and the pods that left theirs."""
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator
 
 from berth.engine.events import Event
@@ -32,6 +33,8 @@ class World:
         self.notes: dict[str, None] = deciders.notes
         self._sequence = itertools.count()
         self._keys: set[str] = set()  # of all pods that need or needed a node
+        self._needing: defaultdict[Workload, list[Entry]] = defaultdict(list)
+        self._placed: dict[Workload, dict[str, tuple[Pod, str]]] | None = None  # by UID; made when first needed
 
     # --- pods that need a node ----------------------------------------------------------------------------------------
 
@@ -40,16 +43,27 @@ class World:
         entry = Entry(pod, self.grouping.of(pod), origin, next(self._sequence), predecessor)
         self.placer.add(entry)
         self._keys.add(pod.key)
+        self._needing[entry.workload].append(entry)
         return entry
 
     def pods_of(self, workload: Workload) -> Iterator[tuple[Pod, str]]:
-        """Yields the pods of a controller that are not terminating, with the node of each ("": it needs one)."""
-        for pod, node in self.objects.placed():
-            if pod.controller is not None and not pod.deleting and self.grouping.of(pod) == workload:
-                yield pod, node
-        for entry in self.placer.entries:
-            if entry.is_pending and entry.workload == workload:
+        """Yields the pods of a controller that are not terminating, with the node of each ("": it needs one).
+
+        Called before pods are placed: those that the simulation places are not among them.
+        """
+        if self._placed is None:
+            self._placed = self._by_workload()
+        yield from self._placed.get(workload, {}).values()
+        for entry in self._needing[workload]:
+            if self.placer.entry(entry.pod.uid) is entry:
                 yield entry.pod, ""
+
+    def _by_workload(self) -> dict[Workload, dict[str, tuple[Pod, str]]]:
+        found: dict[Workload, dict[str, tuple[Pod, str]]] = {}
+        for pod, node in self.objects.placed():
+            if pod.controller is not None and not pod.deleting:
+                found.setdefault(self.grouping.of(pod), {})[pod.uid] = pod, node
+        return found
 
     def has_pod(self, pod: Pod) -> bool:
         """Whether there is another pod of this name."""
@@ -66,6 +80,8 @@ class World:
         departure = Departure(pod, self.grouping.of(pod), node, cause, by, simulated=entry is not None)
         if entry is not None:
             entry.node, entry.departure = "", departure
+        if self._placed is not None:
+            self._placed.get(departure.workload, {}).pop(pod.uid, None)
         self.departures.append(departure)
         self.placer.note(Event.POD_REMOVED)
         return departure
