@@ -41,7 +41,7 @@ NOMINATED ?=
 OUT ?=
 
 .PHONY: help install demo test test-all coverage check docs lock sbom control-plane cluster-test oracle vectors simulate mutations soak clean
-.PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-cluster bench-scale bench-takeover bench-floods bench-writes
+.PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-cluster bench-scale bench-takeover bench-floods bench-writes bench-simulate
 
 help: ## list the targets
 	@echo "usage: make TARGET [ARGS='...']"
@@ -144,6 +144,9 @@ bench-loop-steps: $(READY) ## the longest step of the event loop at 5,000 nodes 
 
 bench-floods: $(READY) ## what one user can do to the others by multiplying something: make bench-floods [ARGS='--nodes 500 --many 100']
 	@PYTHONPATH=tests $(RUN) -m bench.floods $(ARGS)
+
+bench-simulate: $(READY) ## how long `berth simulate` takes at 5,000 nodes and 10,000 pods: make bench-simulate [ARGS='--nodes 500 --pods 1000']
+	@PYTHONPATH=tests $(RUN) -m bench.simulate $(ARGS)
 
 bench-cluster: $(READY) ## Kubernetes' own workloads with kube-scheduler and Berth: make bench-cluster [ARGS='--help']
 	@$(CONTROL_PLANE) --with-scheduler

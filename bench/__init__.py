@@ -9,4 +9,5 @@ takeover     how long nobody schedules when a leader dies
 storms       what one event costs where thousands of pods wait
 loop_steps   the longest step of the event loop in a large cluster
 floods       what one user can do to the others by multiplying something
+simulate     how long `berth simulate` takes
 """

@@ -19,7 +19,7 @@ from support.builders import Body, make_node, make_pod
 from whatif.clusters import cluster, owned_pod, replica_set
 
 MOST = {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}}
-ONLY_FIT = {"base": "Empty", "predicates": [{"name": "NodeResourcesFit"}]}
+ONLY_FIT: Body = {"base": "Empty", "predicates": [{"name": "NodeResourcesFit"}]}
 
 
 def spreading(**spec: Any) -> ActivePolicy:

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from berth.cluster.clock import RealClock
 from berth.sim.actors import Controller, HttpApi
-from berth.sim.actors.clock import WallClock
 from berth.sim.actors.disruption import Disruption
 from berth.sim.actors.kubelets import Kubelets
 from berth.sim.actors.workloads import Workloads
@@ -127,7 +127,7 @@ async def test_pods_of_high_priority_evict_those_whom_the_simulation_names(
 async def actors(plane: Plane, *kinds: type[Controller]) -> AsyncIterator[None]:
     tls = None if isinstance(plane, EmbeddedPlane) else unverified_tls()
     async with HttpApi(plane.url, token=plane.token, tls=tls) as api:
-        clock = WallClock()
+        clock = RealClock()
         delays = 0.0, 0.05
         kubelets = Kubelets(api, clock, random.Random(7), start_seconds=delays, stop_seconds=delays)
         made = [kubelets, *(kind(api, clock) for kind in kinds)]

@@ -217,6 +217,8 @@ class TestPolicies:
             ("--cases", "x", "--cluster"),
             ("--cases", "x", "--all"),
             ("--cases", "x", "--context", "y"),
+            ("--snapshot", "x", "--kubeconfig", "y"),
+            ("--snapshot", "x", "--cluster"),
         ],
     )
     def test_a_wrong_question_is_2(self, files: tuple[str, str], arguments: tuple[str, ...]) -> None:
@@ -319,3 +321,18 @@ class TestCluster:
             assert diff(*arguments) == 3
             out, err = capsys.readouterr()
             assert (out, err.count("\n"), words in err) == ("", 1, True), err
+
+
+class TestSnapshot:
+    def test_the_pods_and_policies_of_a_file_are_decided_and_compared(self, tmp_path: Path, capsys: Captured) -> None:
+        pods = [make_pod("there", node="full", cpu=2), *(make_pod(f"w{number}", cpu="500m") for number in range(3))]
+        objects = {"apiVersion": "v1", "kind": "List", "items": [make_node("empty"), make_node("full"), *pods, SPREAD]}
+        path = write(tmp_path, "cluster.yaml", objects)
+        pack = write(tmp_path, "pack.yaml", PACK)
+        assert diff("spread", pack, "--snapshot", path) == 1
+        out = capsys.readouterr().out
+        assert "default     pod/w0        3   other node   1 node (3 each)" in out
+        assert diff("spread", pack, "--snapshot", path, "--all", "-o", "json") == 1
+        assert differing(capsys)[0] == 4
+        assert diff("spread", pack, "--snapshot", "/nowhere") == 3
+        assert "/nowhere: cannot be read" in capsys.readouterr().err

@@ -20,8 +20,8 @@ from whatif.clusters import (
 )
 
 
-def three_on(node: str, app: str = "web", **more: object) -> list[Body]:
-    return [replica_set(app), *(owned_pod(app, number, node, cpu=1, **more) for number in range(3))]
+def three_on(node: str, app: str = "web") -> list[Body]:
+    return [replica_set(app), *(owned_pod(app, number, node, cpu=1) for number in range(3))]
 
 
 class TestDrain:

@@ -78,13 +78,13 @@ class TestPending:
         nodes = [*zoned_nodes(3), make_node("small", cpu=1, labels={"only": "this"})]
         selector = {"nodeSelector": {"only": "this"}}
         big = make_deployment("big", 3, cpu=3, priorityClassName="p", **selector)
-        objects = [nodes, priority_class("p", 5)]
-        alike = ask(cluster(*objects), big, make_deployment("web", 5, cpu=1), seed=4)
+        objects = [*nodes, priority_class("p", 5)]
+        alike = ask(cluster(objects), big, make_deployment("web", 5, cpu=1), seed=4)
         differing = [
             make_deployment(f"big-{number}", 1, cpu=3, memory=number, priorityClassName="p", **selector)
             for number in (1, 2, 3)
         ]
-        unlike = ask(cluster(*objects), *differing, make_deployment("web", 5, cpu=1), seed=4)
+        unlike = ask(cluster(objects), *differing, make_deployment("web", 5, cpu=1), seed=4)
         assert workload(alike, "web").after == workload(unlike, "web").after
 
     def test_a_gated_pod_stays_pending(self) -> None:

@@ -189,7 +189,7 @@ class TestClaims:
         assert result.everything_fits
         claims = objects.cache.state.objects["PersistentVolumeClaim"]
         assert claims.keys() == {"default/data-db-0", "default/data-db-1"}
-        plans = objects.cache.state.volumes.shelf.plans.values()
+        plans = objects.cache.state.volumes.reservations.plans.values()
         assert sorted(plan.provisions[0].name for plan in plans) == ["data-db-0", "data-db-1"]
 
     def test_the_default_class_is_used_and_without_one_the_claim_is_refused(self) -> None:

@@ -35,6 +35,7 @@ from berth.policy.documents import BadDocument, read_documents, unwrapped
 from berth.policy.linting import LISTS
 from berth.whatif.cluster_objects import ClusterObjects
 from berth.whatif.errors import CannotSimulate
+from berth.whatif.files import read_files
 from berth.whatif.live import read_cluster
 from berth.whatif.progress import Progress
 
@@ -45,13 +46,13 @@ EXIT_CODES = (
     "exit codes:\n  0  no decision changes\n  1  some do\n  2  usage error\n  3  it failed; standard error says why\n"
 )
 EXAMPLES = """A and B are each a file with one policy (FILE#NAME where it has several), or KubernetesDefault, which is
-the profile of kube-scheduler without any configuration, or, with --cluster, the name of a policy there. Their modes
-are not looked at: also one in Shadow or Disabled mode can be asked.
+the profile of kube-scheduler without any configuration, or, with --cluster or --snapshot, the name of a policy there.
+Their modes are not looked at: also one in Shadow or Disabled mode can be asked.
 
-With --cluster the pods are those that wait for a node and that A or B would decide for, by schedulerName and
-selectors; with --all also those that have a node, as if none of them were there yet. They are placed one after
-another, by priority, then by age, by each policy on a copy of the cluster. With --cases they are those of all cases in
-a file, in the format of `berth judge`, each by itself. Nothing is written to the cluster.
+With --cluster, or --snapshot for the objects of a file, the pods are those that wait for a node and that A or B would
+decide for, by schedulerName and selectors; with --all also those that have a node, as if none of them were there yet.
+They are placed one after another, by priority, then by age, by each policy on a copy of the cluster. With --cases they
+are those of all cases in a file, in the format of `berth judge`, each by itself. Nothing is written to the cluster.
 
 A pod that both would put on a node is a difference only where they cannot choose the same one: chance is none. Pods of
 a workload that change alike are one row; -o json has each. Every node is looked at, whatever percentageOfNodesToScore
@@ -60,7 +61,7 @@ says, and extenders are not asked.
 examples:
   %(prog)s old.yaml new.yaml --cases cases.jsonl.gz
   %(prog)s batch new.yaml --cluster                     the policy that is applied, and its next version
-  %(prog)s KubernetesDefault binpack.yaml --cluster --all
+  %(prog)s KubernetesDefault binpack.yaml --snapshot cluster.json --all
   %(prog)s -o json a.yaml b.yaml --cluster --context staging
 
 """
@@ -74,7 +75,8 @@ def fill(command: argparse.ArgumentParser) -> None:
     pods = command.add_mutually_exclusive_group(required=True)
     pods.add_argument("--cases", metavar="FILE", help='decide the cases of a file (.gz too); "-" is standard input')
     pods.add_argument("--cluster", action="store_true", help="decide for the pods of a cluster")
-    command.add_argument("--all", action="store_true", help="with --cluster: also pods that have a node")
+    pods.add_argument("--snapshot", metavar="FILE", help="decide for the pods of a cluster whose objects are in a file")
+    command.add_argument("--all", action="store_true", help="not with --cases: also pods that have a node")
     command.add_argument(
         "-o", "--output", choices=("text", "json"), default="text", help="format (default: %(default)s)"
     )
@@ -84,14 +86,16 @@ def fill(command: argparse.ArgumentParser) -> None:
 
 def _diff(options: argparse.Namespace) -> int:
     silence_logs()
-    if not options.cluster and (options.all or options.kubeconfig or options.context):
-        return complain("berth policy diff: --all, --kubeconfig and --context go with --cluster", USAGE)
+    if not options.cluster and (options.kubeconfig or options.context):
+        return complain("berth policy diff: --kubeconfig and --context go with --cluster", USAGE)
+    if options.cases and options.all:
+        return complain("berth policy diff: --all goes with --cluster or --snapshot", USAGE)
     try:
-        comparison = _compare_cluster(options) if options.cluster else _compare_cases(options)
+        comparison = _compare_cases(options) if options.cases else _compare_cluster(options)
     except (NoPolicy, CannotSimulate, *UNREADABLE, ApiError, Unreachable, CredentialsError) as error:
         return complain(f"berth policy diff: {error}", FAILED)
     _print(comparison, options)
-    if not options.cluster and comparison.skipped:
+    if options.cases and comparison.skipped:
         number = len(comparison.skipped)
         return complain(f"berth policy diff: {number} of the cases could not be decided", FAILED)
     return DIFFERENT if comparison.differences else OK
@@ -118,7 +122,9 @@ def _compare_cases(options: argparse.Namespace) -> Comparison:
 def _compare_cluster(options: argparse.Namespace) -> Comparison:
     progress = Progress()
     try:
-        objects = asyncio.run(_read(options, progress))
+        objects = read_files([options.snapshot], progress) if options.snapshot else None
+        if objects is None:
+            objects = asyncio.run(_read(options, progress))
         first, second = _policies(options, list(objects.policies.values()))
         subjects = cluster_subjects(objects, _asked(options, first, second), placed=options.all)
         return compare_in_sequence(

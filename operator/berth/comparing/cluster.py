@@ -9,19 +9,21 @@ from berth.policy import Policy
 from berth.policy.selection import selects
 from berth.scheduler.cache.cache import Cache
 from berth.whatif.cluster_objects import ClusterObjects
+from berth.whatif.workloads import is_static
 
 
 def cluster_subjects(objects: ClusterObjects, policies: Sequence[Policy], *, placed: bool) -> list[Subject | Skipped]:
     """Returns the pods that one of the policies would decide for, in the order of the queue: by priority, then by age.
 
-    `placed`: those that have a node already, too. What could not be read comes first.
+    `placed`: those that have a node already, too, except for static pods, which no scheduler decides for. What could
+    not be read comes first.
     """
     cache = objects.cache
     waiting = [(pod, "") for pod in cache.pending.values() if not pod.gates]
     subjects = [
         Subject(pod.key, pod, cache.state, node)
         for pod, node in (*waiting, *(objects.placed() if placed else ()))
-        if not pod.deleting and _concerns(pod, policies, cache)
+        if not pod.deleting and not is_static(pod) and _concerns(pod, policies, cache)
     ]
     skipped = [
         Skipped(entry.pod.key, str(entry.problem))

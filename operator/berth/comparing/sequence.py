@@ -58,7 +58,7 @@ class _Side:
         self.state.table.add_pod(pod, node)
         for plan in plans:
             if plan is not None:
-                self.state.volumes.shelf.reserve(pod.uid, plan)
+                self.state.volumes.reservations.reserve(pod.uid, plan)
         self.changes += 1
 
     def _volume_bindings(self, pod: Pod) -> list[VolumeBinding]:

@@ -15,7 +15,7 @@ from berth.cluster.credentials import Credentials, Source
 from berth.cluster.errors import ApiError, CredentialsError, Unreachable
 from berth.whatif.cluster_objects import ClusterObjects
 from berth.whatif.errors import CannotSimulate
-from berth.whatif.files import read_bodies, read_policies
+from berth.whatif.files import read_bodies, read_files, read_policies
 from berth.whatif.html_page import as_html
 from berth.whatif.json_form import as_data
 from berth.whatif.live import context_namespace, read_cluster
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace, source: Source) -> int:
     progress = Progress()
     try:
         question = _question(options, _namespace(options, source))
-        objects = _read_files(options.snapshot, progress) if options.snapshot else None
+        objects = read_files(options.snapshot, progress) if options.snapshot else None
         if objects is None:
             objects = asyncio.run(_read_cluster(source, question, progress))
         result = simulate(objects, question, progress)
@@ -71,15 +71,6 @@ def _namespace(options: argparse.Namespace, source: Source) -> str:
     if options.namespace:
         return str(options.namespace)
     return "default" if options.snapshot else context_namespace(source)
-
-
-def _read_files(paths: list[str], progress: Progress) -> ClusterObjects:
-    objects = ClusterObjects()
-    for path in paths:
-        progress(f"reading {path}")
-        for body in read_bodies(path):
-            objects.take(body)
-    return objects
 
 
 async def _read_cluster(source: Source, question: Question, progress: Progress) -> ClusterObjects:

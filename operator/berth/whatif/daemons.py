@@ -6,7 +6,9 @@ from typing import Final
 
 from berth.engine.diagnosis import Diagnosis
 from berth.engine.pipeline import Pipeline
-from berth.engine.registry import make_plugin
+from berth.engine.plugins.node_affinity import NodeAffinity
+from berth.engine.plugins.node_name import NodeName
+from berth.engine.plugins.taint_toleration import TaintToleration
 from berth.model import NodeSelector, Pod, build_node_selector
 from berth.sim.objects import items, mapping
 from berth.whatif.pod_sets import PodSet
@@ -31,7 +33,7 @@ def daemon_pods(pods: PodSet, world: World) -> Iterator[Pod]:
     """
     made = world.pods.make(_tolerating(pods))
     sample = next(made)
-    rules = [make_plugin(name, {}, "filter", name) for name in ("NodeName", "NodeAffinity", "TaintToleration")]
+    rules = [NodeName({}), NodeAffinity({}), TaintToleration({})]
     chosen = Pipeline(rules, []).feasible(sample, world.state)
     for name in () if isinstance(chosen, Diagnosis) else sorted(chosen):
         yield replace(next(made), required_node_affinity=_only(name))

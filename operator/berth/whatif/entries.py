@@ -25,6 +25,12 @@ class Cause(StrEnum):
     SCALED_DOWN = "scaled down"
     REPLACED = "replaced"  # -f has another version of its workload
 
+    def in_words(self, pods: int) -> str:
+        """`3 drained`, `1 lost its node`"""
+        if self is Cause.NODE_FAILED:
+            return f"{pods:,} lost {'its' if pods == 1 else 'their'} node"
+        return f"{pods:,} {self}"
+
 
 @dataclass(slots=True, eq=False)
 class Departure:

@@ -1,9 +1,8 @@
 """API objects in files: a snapshot, the output of `kubectl get -o json|yaml`, or manifests that people write."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -11,9 +10,8 @@ from berth.model import object_key
 from berth.policy.documents import BadDocument, read_documents
 from berth.policy.fields.spec_fields import KIND as POLICY
 from berth.policy.wording import on_one_line
+from berth.whatif.cluster_objects import Body, ClusterObjects
 from berth.whatif.errors import CannotSimulate
-
-Body = Mapping[str, Any]
 
 
 def read_bodies(path: str) -> Iterator[Body]:
@@ -28,6 +26,16 @@ def read_bodies(path: str) -> Iterator[Body]:
             yield body
     if not found:
         raise CannotSimulate(f"{name}: has no object in it")
+
+
+def read_files(paths: Iterable[str], tell: Callable[[str], None]) -> ClusterObjects:
+    """Returns the cluster whose objects are in these files. Raises CannotSimulate. `tell`: which one is read."""
+    objects = ClusterObjects()
+    for path in paths:
+        tell(f"reading {on_one_line(path)}")
+        for body in read_bodies(path):
+            objects.take(body)
+    return objects
 
 
 def read_policies(path: str) -> Iterator[Body]:

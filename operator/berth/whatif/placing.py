@@ -191,7 +191,7 @@ class Placer:
         planned = volume_plan(entry.pod, node, active.pipeline.filters, self._cache)
         self._occupy(entry, node)
         if planned is not None:
-            self._state.volumes.shelf.reserve(entry.pod.uid, planned[0])
+            self._state.volumes.reservations.reserve(entry.pod.uid, planned[0])
 
     def _occupy(self, entry: Entry, node: str) -> None:
         self._state.withdraw(entry.pod.uid)

@@ -19,7 +19,7 @@ from typing import Final
 
 from berth.policy.wording import list_names
 from berth.whatif.cluster_objects import Body, ClusterObjects
-from berth.whatif.entries import Departure, Entry, Origin
+from berth.whatif.entries import Cause, Departure, Entry, Origin
 from berth.whatif.errors import CannotSimulate
 from berth.whatif.manifests import Manifests, check_readable, sort_manifests
 from berth.whatif.nodes import Drain, add_nodes, fail_zone, find_nodes
@@ -28,7 +28,7 @@ from berth.whatif.policies import Deciders, as_new
 from berth.whatif.result import Blocked, Filled, Reason, Result, Spread, WorkloadResult
 from berth.whatif.scaling import Scale, apply, scale
 from berth.whatif.usage import Usage, measure
-from berth.whatif.workloads import NO_ZONE, Workload
+from berth.whatif.workloads import NO_ZONE, Workload, is_bound_to_its_node
 from berth.whatif.world import World
 
 MOST_FILLED: Final = 1_000_000
@@ -211,7 +211,8 @@ def _by_workload(world: World, before: Usage, after: Usage) -> list[WorkloadResu
     for entry in world.placer.entries:
         entries.setdefault(entry.workload, []).append(entry)
     for departure in world.departures:
-        departures.setdefault(departure.workload, []).append(departure)
+        if departure.cause is not Cause.NODE_FAILED or not is_bound_to_its_node(departure.pod):  # those go with it
+            departures.setdefault(departure.workload, []).append(departure)
     concerned = dict.fromkeys([*entries, *departures])
     now = _placed_now(world, frozenset(concerned))
     zones = {node.name: node.zone for node in (*before.nodes, *after.nodes)}

@@ -87,7 +87,7 @@ def departure_lines(each: WorkloadResult, wide: bool) -> Iterator[str]:
 def _departed(cause: Cause, left: Sequence[Departure], wide: bool) -> str:
     """`3 drained (web-1 and 2 more): 2 placed again, 1 pending`"""
     names = [departure.pod.name for departure in left]
-    text = f"{len(left)} {cause} ({list_names(names, len(names) if wide else 1)})"
+    text = f"{cause.in_words(len(left))} ({list_names(names, len(names) if wide else 1)})"
     if cause is Cause.PREEMPTED:
         by = list(dict.fromkeys(departure.by for departure in left))
         text += f" by {list_names(by, len(by) if wide else 1)}"
@@ -190,7 +190,9 @@ def _is_used(name: str, before: Usage, after: Usage) -> bool:
 def summary(result: Result) -> str:
     """Returns the result in a sentence."""
     entries = [entry for entry in result.entries if entry.departure is None]
-    if not entries and result.filled is None and not result.departures:
+    if result.filled is not None and not entries:
+        return f"{result.filled.count:,} more of {result.filled.workload.label} fit"
+    if not entries and not result.departures:
         return "no pod needs a node"
     pending = sum(entry.is_pending for entry in entries)
     text = f"{len(entries) - pending:,} of {count(len(entries), 'pod')} placed"
@@ -199,6 +201,6 @@ def summary(result: Result) -> str:
         text += f", {pending:,} pending" + (f" ({earlier:,} of them as before)" if earlier else "")
     for cause in Cause:
         number = sum(departure.cause is cause for departure in result.departures)
-        text += f", {number:,} {cause}" if number else ""
+        text += f", {cause.in_words(number)}" if number else ""
     lost = sum(each.lost for each in result.workloads)
     return text + (f", {lost:,} lost" if lost else "")

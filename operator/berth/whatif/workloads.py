@@ -82,6 +82,11 @@ def zone_of(node: Node) -> str:
     return next((node.labels[key] for key in ZONE_LABELS if key in node.labels), NO_ZONE)
 
 
+def is_static(pod: Pod) -> bool:
+    """Whether the pod is the mirror of a static pod, which only its kubelet can move."""
+    return pod.controller is not None and pod.controller.kind == MIRROR
+
+
 def is_bound_to_its_node(pod: Pod) -> bool:
     """Whether the pod belongs to its node: one of a DaemonSet, or a static pod. A drain leaves it where it is."""
     return pod.controller is not None and pod.controller.kind in ("DaemonSet", MIRROR)

@@ -75,7 +75,7 @@ class World:
     def leave(self, pod: Pod, node: str, cause: Cause, by: str = "") -> Departure:
         """The pod leaves its node, and nothing is created in its place."""
         self.state.table.remove_pod(pod.uid)
-        self.state.volumes.shelf.release(pod.uid)
+        self.state.volumes.reservations.release(pod.uid)
         entry = self.placer.entry(pod.uid)
         departure = Departure(pod, self.grouping.of(pod), node, cause, by, simulated=entry is not None)
         if entry is not None:
