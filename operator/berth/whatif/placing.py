@@ -135,7 +135,7 @@ class Placer:
                 self._push(entry)
 
     def _may_be_helped(self, entry: Entry) -> bool:
-        return any(self._latest.get(event, -1) > entry.tried for event in entry.wakes_on)
+        return any(self._latest.get(event, -1) > entry.tried for event in entry.retry_events)
 
     def _attempt(self, entry: Entry) -> None:
         """Places the pod, or leaves it pending and says why."""
@@ -150,7 +150,7 @@ class Placer:
         known = None if entry.pod.nominated_node_name else self._failures.get(alike)
         if known is not None and known.changes == self._changes:
             self._random.repeat(known.ranges)
-            self._leave_pending(entry, known.message, known.wakes_on)
+            self._leave_pending(entry, known.message, known.retry_events)
             return
         self._random.ranges.clear()
         nomination = self._try(entry, active)
@@ -158,7 +158,7 @@ class Placer:
             self._preempt(entry, nomination)
         elif not entry.node and not entry.pod.nominated_node_name:
             ranges = tuple(self._random.ranges)
-            self._failures[alike] = _Failure(self._changes, entry.message, entry.wakes_on, ranges)
+            self._failures[alike] = _Failure(self._changes, entry.message, entry.retry_events, ranges)
 
     def _try(self, entry: Entry, active: ActivePolicy) -> Nomination | None:
         """Places the pod or leaves it pending; returns a node and victims if these have to leave for it."""
@@ -172,9 +172,9 @@ class Placer:
             return None
         found = self._victims(entry.pod, active, verdict)
         if isinstance(found, Nomination):
-            self._leave_pending(entry, verdict.message, verdict.wakes_on)
+            self._leave_pending(entry, verdict.message, verdict.retry_events)
             return found
-        self._leave_pending(entry, f"{verdict.message} {found.message}".rstrip(), verdict.wakes_on)
+        self._leave_pending(entry, f"{verdict.message} {found.message}".rstrip(), verdict.retry_events)
         if found.withdraws:
             self._withdraw(entry)
         return None
@@ -200,7 +200,7 @@ class Placer:
         self.note(Event.POD_ASSIGNED)
 
     def _leave_pending(self, entry: Entry, message: str, wakes_on: frozenset[Event]) -> None:
-        entry.message, entry.wakes_on, entry.tried = message, wakes_on, self._changes
+        entry.message, entry.retry_events, entry.tried = message, wakes_on, self._changes
         self._pending[entry.pod.uid] = entry
 
     # --- preemption ---------------------------------------------------------------------------------------------------

@@ -67,8 +67,7 @@ class World:
 
     def has_pod(self, pod: Pod) -> bool:
         """Whether there is another pod of this name."""
-        body = {"metadata": {"namespace": pod.namespace, "name": pod.name}}
-        return pod.key in self._keys or self.objects.cache.holder("Pod", body) is not None
+        return pod.key in self._keys or self.objects.cache.holder("Pod", pod.key) is not None
 
     # --- pods that leave ----------------------------------------------------------------------------------------------
 
