@@ -59,7 +59,7 @@ class Departure:
 class Entry:
     """A pod that needs a node. With a `node` it is placed; without one it is pending, and `message` says why.
 
-    `departure`: it had a node, and had to leave it again. `wakes_on`: the events that may help it; `tried`: the number
+    `departure`: it had a node, and had to leave it again. `retry_events`: the events that may help it; `tried`: the number
     of the last change before its last attempt.
     """
 
@@ -71,7 +71,7 @@ class Entry:
     node: str = ""
     message: str = ""
     departure: Departure | None = None
-    wakes_on: frozenset[Event] = field(default_factory=frozenset)
+    retry_events: frozenset[Event] = field(default_factory=frozenset)
     tried: int = -1
 
     @property

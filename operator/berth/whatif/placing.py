@@ -69,7 +69,7 @@ class _Failure:
 
     changes: int
     message: str
-    wakes_on: frozenset[Event]
+    retry_events: frozenset[Event]
     ranges: tuple[int, ...]
 
 
@@ -199,8 +199,8 @@ class Placer:
         entry.node, entry.message = node, ""
         self.note(Event.POD_ASSIGNED)
 
-    def _leave_pending(self, entry: Entry, message: str, wakes_on: frozenset[Event]) -> None:
-        entry.message, entry.retry_events, entry.tried = message, wakes_on, self._changes
+    def _leave_pending(self, entry: Entry, message: str, retry_events: frozenset[Event]) -> None:
+        entry.message, entry.retry_events, entry.tried = message, retry_events, self._changes
         self._pending[entry.pod.uid] = entry
 
     # --- preemption ---------------------------------------------------------------------------------------------------
