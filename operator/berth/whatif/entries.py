@@ -59,8 +59,8 @@ class Departure:
 class Entry:
     """A pod that needs a node. With a `node` it is placed; without one it is pending, and `message` says why.
 
-    `departure`: it had a node, and had to leave it again. `retry_events`: the events that may help it; `tried`: the number
-    of the last change before its last attempt.
+    `departure`: it had a node, and had to leave it again. `retry_events`: the events that may help it; `tried`: the
+    number of the last change before its last attempt.
     """
 
     pod: Pod
