@@ -27,18 +27,22 @@ async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
     await made.components.api.close()
 
 
+def decides(runtime: Runtime) -> bool:
+    return runtime.components.queue.is_open
+
+
 async def test_a_store_that_went_back_in_time_closes_decisions_and_is_read_anew(runtime: Runtime) -> None:
     parts = runtime.components
     parts.decisions.on_synced()
-    assert parts.queue.is_open
+    assert decides(runtime)
     parts.incidents.on_rewound("in a test")
     assert not parts.decisions.is_open
     await until(lambda: not parts.incidents.rewound.is_set())
-    assert not parts.queue.is_open
+    assert not decides(runtime)
     assert parts.cache_sync.is_running
     assert parts.watch_control.takes_events
     parts.decisions.on_synced()
-    assert parts.queue.is_open
+    assert decides(runtime)
 
 
 async def test_a_store_goes_back_in_time_once_for_all_who_notice(
