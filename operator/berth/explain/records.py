@@ -28,7 +28,6 @@ class PodState(StrEnum):
     OTHER_SCHEDULER = "OtherScheduler"
     INVALID = "Invalid"
     TERMINATING = "Terminating"
-    FINISHED = "Finished"
 
 
 @dataclass(frozen=True, slots=True)

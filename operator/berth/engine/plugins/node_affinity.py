@@ -70,6 +70,11 @@ class NodeAffinity(FilterPlugin, ScorePlugin):
             except FieldError as error:
                 raise BadArgument(f"addedAffinity.{error.path}", error.problem) from error
 
+    @property
+    def added(self) -> NodeSelector | None:
+        """The required node affinity that the policy adds to every pod."""
+        return self._added
+
     def pre_filter(self, query: Query, state: State) -> PreFilter:
         pod = query.pod
         if pod.required_node_affinity is None and self._added is None and pod.node_selector is None:

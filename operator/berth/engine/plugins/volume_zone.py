@@ -80,7 +80,7 @@ class VolumeZone(FilterPlugin):
             if volume.source == "persistentVolumeClaim":
                 claim = state.claim(query.pod.namespace, str(volume.claim))
                 bound = state.volume(claim.volume_name) if claim is not None else None
-                found.extend(_places_of(bound) if bound is not None else ())
+                found.extend(places_of(bound) if bound is not None else ())
         return tuple(dict.fromkeys(found))
 
 
@@ -98,7 +98,8 @@ def _problem(claim: Claim | None, name: str, state: State) -> str | None:
     return None if storage_class.binding_mode == "WaitForFirstConsumer" else REASON_UNBOUND
 
 
-def _places_of(volume: Volume) -> Iterator[Place]:
+def places_of(volume: Volume) -> Iterator[Place]:
+    """Yields the labels that a node must have for the volume, each with the values that will do."""
     for key in _LABELS:
         if key in volume.labels:
             values = frozenset(part.strip() for part in volume.labels[key].split(ZONE_DELIMITER))

@@ -259,6 +259,14 @@ class NodeTable:
         """Returns the names of known nodes, and of unknown ones that have pods."""
         return list(self._row_of)
 
+    def placed(self, uid: str) -> tuple[Pod, str] | None:
+        """Returns the pod of this UID and the name of its node; None if it is on none."""
+        row = self._row_of_pod.get(uid)
+        if row is None:
+            return None
+        slot = self._slot(row)
+        return slot.pods[uid], slot.name
+
     def pods_on(self, name: str) -> Mapping[str, Pod]:
         row = self._row_of.get(name)
         return {} if row is None else self._slot(row).pods

@@ -1,0 +1,75 @@
+"""The lowest priority with which preemption would make room for the pod."""
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Final
+
+from berth.engine.pipeline import Pipeline
+from berth.engine.plugin import PluginFailed
+from berth.engine.preemption.preemption import Preemption
+from berth.engine.preemption.victims import Nomination
+from berth.engine.state.state import State
+from berth.explain.judgement import Judgement
+from berth.explain.preemption import nomination
+from berth.explain.records import Advice, FieldChange
+from berth.explain.text import count
+from berth.model import Pod
+
+HIGHEST: Final = 1_000_000_000  # of a priority class that users may create
+
+
+def raised(
+    pod: Pod, pipeline: Pipeline, preemption: Preemption | None, state: State
+) -> Generator[None, None, Advice | None]:
+    """Returns the advice to allow preemption or to raise the priority; None if neither helps."""
+    if preemption is None:
+        return None
+    willing = replace(pod, preemption_policy="PreemptLowerPriority", nominated_node_name="")
+    if pod.preemption_policy == "Never":
+        found = _nominated(willing, pipeline, preemption, state)
+        if found is not None:
+            field = FieldChange("spec.preemptionPolicy", "Never", "PreemptLowerPriority")
+            return _advice("AllowPreemption", pod, "Remove preemptionPolicy Never", (field,), found)
+        yield
+    levels = sorted(p + 1 for p in state.table.pods.priorities if pod.priority <= p < HIGHEST)
+    best: tuple[int, Nomination] | None = None
+    low, high = 0, len(levels) - 1
+    while low <= high:  # the higher the priority, the more pods may go: what helps once helps from there on
+        middle = high if best is None else (low + high) // 2
+        found = _nominated(replace(willing, priority=levels[middle]), pipeline, preemption, state)
+        yield
+        if found is not None:
+            best, high = (levels[middle], found), middle - 1
+        elif best is None:
+            return None
+        else:
+            low = middle + 1
+    if best is None:
+        return None
+    return _raising(pod, *best)
+
+
+def _raising(pod: Pod, priority: int, found: Nomination) -> Advice:
+    fields = [FieldChange("spec.priority", str(pod.priority), str(priority))]
+    text = f"Raise its priority from {pod.priority} to {priority} (with a PriorityClass)"
+    if pod.preemption_policy == "Never":
+        fields.append(FieldChange("spec.preemptionPolicy", "Never", "PreemptLowerPriority"))
+        text += " and remove preemptionPolicy Never"
+    return _advice("RaisePriority", pod, text, tuple(fields), found)
+
+
+def _nominated(pod: Pod, pipeline: Pipeline, preemption: Preemption, state: State) -> Nomination | None:
+    try:
+        judgement = Judgement(pod, pipeline, state)
+        if judgement.survey is None or judgement.survey.failed is not None or judgement.fits:
+            return None
+        found = nomination(judgement, preemption)
+    except PluginFailed:
+        return None
+    return found if isinstance(found, Nomination) else None
+
+
+def _advice(code: str, pod: Pod, text: str, fields: tuple[FieldChange, ...], found: Nomination) -> Advice:
+    victims = tuple(victim.key for victim in found.victims)
+    sentence = f"{text}: preemption would evict {count(len(victims), 'pod')} on {found.node}."
+    return Advice(code, "Pod", pod.name, sentence, fields, found.node, 1, victims)
