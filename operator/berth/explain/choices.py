@@ -67,7 +67,7 @@ def _best(judgement: Judgement, ranking: Ranking) -> list[int]:
     place = np.empty(judgement.table.capacity, dtype=np.intp)
     place[judgement.table.rows_by_name] = np.arange(judgement.nodes)
     order: NDArray[np.intp] = np.lexsort((place[ranking.rows], -ranking.totals))[: MOST_OTHERS + 1]
-    return order.tolist()
+    return [int(at) for at in order]
 
 
 def _scored(judgement: Judgement, ranking: Ranking, at: int) -> ScoredNode:

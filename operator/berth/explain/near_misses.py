@@ -49,7 +49,7 @@ def free_of(judgement: Judgement, resource: str) -> Int64Column:
     """Returns int64[positions]: what is free of a resource, once pods that are nominated there have come."""
     table, rows = judgement.table, judgement.rows
     index = PODS if resource == "pods" else table.known_resource(resource)
-    free = table.free[index, rows].copy()
+    free: Int64Column = table.free[index, rows].copy()
     nominated = judgement.state.guests.beside(judgement.pod, rows) if judgement.state.nominated else None
     if nominated is not None:
         positions = np.searchsorted(rows, nominated.rows)

@@ -56,7 +56,7 @@ def _for_good(judgement: Judgement, opinion: Opinion) -> BoolColumn:
         in_all = judgement.table.allocatable[:, judgement.rows]
         return ~plugin.filter_with_free(judgement.query, in_all, in_all).fits
     if not plugin.reads_pods:
-        return ~verdicts.fits & (verdicts.codes != Code.ERROR)
+        return np.asarray(~verdicts.fits & (verdicts.codes != Code.ERROR))
     if isinstance(plugin, PodTopologySpread):
         return np.asarray(verdicts.codes == Code.UNRESOLVABLE)  # the node lacks the label
     return np.zeros(len(judgement.rows), dtype=np.bool_)
@@ -89,10 +89,11 @@ def _not_now(judgement: Judgement, possible: "np.typing.NDArray[np.intp]") -> Pr
 def _could(judgement: Judgement, position: int) -> bool:
     """Whether the node would take the pod without its own pods.
 
-    Where nothing but resources is in the way the columns tell: what the node has in all is enough.
+    Where nothing but resources is in the way the columns tell: what the node has in all is enough. That is not so if
+    the pod needs others near it, which may be among those that leave.
     """
     refusing = [o for o in judgement.opinions if o.verdicts is not None and o.verdicts.codes[position] != Code.FITS]
-    if all(opinion.plugin.reads_only_usage for opinion in refusing):
+    if all(opinion.plugin.reads_only_usage for opinion in refusing) and not judgement.pod.pod_affinity.required:
         return True
     name = judgement.table.name(int(judgement.rows[position]))
     there = list(judgement.table.pods_on(name).values())

@@ -241,26 +241,27 @@ def _without_ports(ports: list[HostPort]) -> PodChange:
 
 
 def _without_affinity_terms(judgement: Judgement, position: int) -> Changes:
-    yield from _without_terms(judgement.pod.pod_affinity, "podAffinity", "affinity", "pod_affinity")
+    def put(pod: Pod, affinity: PodAffinity) -> Pod:
+        return replace(pod, pod_affinity=affinity)
+
+    yield from _without_terms(judgement.pod.pod_affinity, "podAffinity", "affinity", put)
 
 
 def _without_anti_affinity_terms(judgement: Judgement, position: int) -> Changes:
-    yield from _without_terms(judgement.pod.pod_anti_affinity, "podAntiAffinity", "anti-affinity", "pod_anti_affinity")
+    def put(pod: Pod, affinity: PodAffinity) -> Pod:
+        return replace(pod, pod_anti_affinity=affinity)
+
+    yield from _without_terms(judgement.pod.pod_anti_affinity, "podAntiAffinity", "anti-affinity", put)
 
 
-def _without_terms(affinity: PodAffinity, field: str, what: str, attribute: str) -> Changes:
+def _without_terms(affinity: PodAffinity, field: str, what: str, put: Callable[[Pod, PodAffinity], Pod]) -> Changes:
     """Yields the pod without each of its required terms in turn, then without all of them."""
     path = f"spec.affinity.{field}.requiredDuringSchedulingIgnoredDuringExecution"
     code = f"Drop{field[0].upper()}{field[1:]}"
 
     def keeping(*indexes: int) -> Callable[[Pod], Pod]:
-        def apply(pod: Pod) -> Pod:
-            now: PodAffinity = getattr(pod, attribute)
-            kept = tuple(now.required[index] for index in indexes)
-            changed: Pod = replace(pod, **{attribute: replace(now, required=kept)})
-            return changed
-
-        return apply
+        kept = replace(affinity, required=tuple(affinity.required[index] for index in indexes))
+        return lambda pod: put(pod, kept)
 
     every = range(len(affinity.required))
     for index, term in enumerate(affinity.required[:MOST_ENTRIES]):
@@ -280,14 +281,17 @@ def _other_labels(judgement: Judgement, position: int) -> Changes:
             keys |= {wanted.key: None for wanted in carried.requirements if wanted.key in pod.labels}
     merged = set(_merged_keys(pod))
     for key in [key for key in keys if key not in merged][:MOST_ENTRIES]:
-        value = pod.labels[key]
-        yield PodChange(
-            "DropLabel",
-            f"Remove the label {key}={value}, which the anti-affinity of other pods selects",
-            (FieldChange(f"metadata.labels.{key}", value, ""),),
-            lambda pod, key=key: replace(pod, labels={k: v for k, v in pod.labels.items() if k != key}),  # type: ignore[misc]
-            Rank.DRASTIC,
-        )
+        yield _without_label(key, pod.labels[key])
+
+
+def _without_label(key: str, value: str) -> PodChange:
+    return PodChange(
+        "DropLabel",
+        f"Remove the label {key}={value}, which the anti-affinity of other pods selects",
+        (FieldChange(f"metadata.labels.{key}", value, ""),),
+        lambda pod: replace(pod, labels={name: text for name, text in pod.labels.items() if name != key}),
+        Rank.DRASTIC,
+    )
 
 
 def _merged_keys(pod: Pod) -> Iterator[str]:

@@ -183,7 +183,7 @@ def _representatives(judgement: Judgement, opinion: Opinion, positions: Position
     if isinstance(plugin, TaintToleration):
         sets, first = np.unique(table.taint_sets[rows[positions]], return_index=True)
         shortest = np.argsort([len(table.taints_of[int(number)]) for number in sets], kind="stable")
-        return positions[first[shortest[: 2 * NODES_LOOKED_AT]]].tolist()
+        return [int(at) for at in positions[first[shortest[: 2 * NODES_LOOKED_AT]]]]
     unmet = _unmet(judgement)[rows[positions]] if isinstance(plugin, NodeAffinity) else np.zeros(len(positions))
     ordered = positions[np.lexsort((judgement.by_name[positions], unmet))]
     assert opinion.verdicts is not None
@@ -251,7 +251,7 @@ def _ordered(changes: Iterable[PodChange]) -> list[PodChange]:
 
 def _nearest(judgement: Judgement) -> list[int]:
     """Returns the positions of the nodes that the fewest plugins reject."""
-    return np.lexsort((judgement.by_name, judgement.refusing))[:NODES_LOOKED_AT].tolist()
+    return [int(at) for at in np.lexsort((judgement.by_name, judgement.refusing))[:NODES_LOOKED_AT]]
 
 
 # --- changes of nodes ------------------------------------------------------------------------------------------------
