@@ -90,12 +90,13 @@ def _could(judgement: Judgement, position: int) -> bool:
     """Whether the node would take the pod without its own pods.
 
     Where nothing but resources is in the way the columns tell: what the node has in all is enough. That is not so if
-    the pod needs others near it, which may be among those that leave.
+    the pod needs others near it, which may be among those that leave, or if pods are nominated to the node.
     """
-    refusing = [o for o in judgement.opinions if o.verdicts is not None and o.verdicts.codes[position] != Code.FITS]
-    if all(opinion.plugin.reads_only_usage for opinion in refusing) and not judgement.pod.pod_affinity.required:
-        return True
     name = judgement.table.name(int(judgement.rows[position]))
+    refusing = [o for o in judgement.opinions if o.verdicts is not None and o.verdicts.codes[position] != Code.FITS]
+    tied = bool(judgement.pod.pod_affinity.required) or name in judgement.state.nominated
+    if not tied and all(opinion.plugin.reads_only_usage for opinion in refusing):
+        return True
     there = list(judgement.table.pods_on(name).values())
     return len(there) <= MOST_MOVED and judgement.pipeline.fits_without(judgement.pod, judgement.state, name, there)
 

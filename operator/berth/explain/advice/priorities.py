@@ -66,7 +66,25 @@ def _nominated(pod: Pod, pipeline: Pipeline, preemption: Preemption, state: Stat
         found = nomination(judgement, preemption)
     except PluginFailed:
         return None
-    return found if isinstance(found, Nomination) else None
+    return found if isinstance(found, Nomination) and _fits_without(found, pod, pipeline, state) else None
+
+
+def _fits_without(found: Nomination, pod: Pod, pipeline: Pipeline, state: State) -> bool:
+    """Whether the pod fits on the node once the victims are gone.
+
+    As kube-scheduler, preemption may think so wrongly: it counts some claims and disks otherwise while it tries.
+    """
+    table = state.table
+    for victim in found.victims:
+        table.remove_pod(victim.uid)
+    try:
+        judgement = Judgement(pod, pipeline, state)
+        return judgement.fits and bool((judgement.feasible == table.row(found.node)).any())
+    except PluginFailed:
+        return False
+    finally:
+        for victim in found.victims:
+            table.add_pod(victim, found.node)
 
 
 def _advice(code: str, pod: Pod, text: str, fields: tuple[FieldChange, ...], found: Nomination) -> Advice:
