@@ -75,10 +75,11 @@ check: $(READY) ## ruff, mypy --strict, import-linter
 	$(RUN) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 
-docs: $(READY) ## make what is made from the code: configuration.md, metrics.md, policy-fields.md, the CRD of policies
+docs: $(READY) ## make what is made from the code: configuration.md, metrics.md, policy-fields.md, reasons.md, the CRD of policies
 	$(RUN) -m berth.configuration.pages > docs/configuration.md
 	$(RUN) -m berth.serving.metrics_page > docs/metrics.md
 	$(RUN) -m berth.policy.fields.page > docs/policy-fields.md
+	$(RUN) -m berth.explain.reasons_page > docs/reasons.md
 	$(RUN) -m berth.policy.fields.crd > crds/schedulingpolicies.berth.dev.yaml
 	@$(MAKE) --no-print-directory chart
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from berth.configuration import pages
+from berth.explain import reasons_page
 from berth.policy.fields import crd
 from berth.policy.fields import page as fields_page
 from berth.serving import metrics_page
@@ -22,6 +23,11 @@ def test_the_page_of_the_metrics_is_made_from_the_table() -> None:
 def test_the_page_of_the_fields_of_policies_is_made_from_the_tables() -> None:
     assert (DOCS / "policy-fields.md").read_text() == fields_page.page()
     assert "(policy-fields.md)" in (DOCS / "policies.md").read_text()
+
+
+def test_the_page_of_reasons_is_made_from_the_table() -> None:
+    assert (DOCS / "reasons.md").read_text() == reasons_page.page()
+    assert "(reasons.md)" in (DOCS / "explanations.md").read_text()
 
 
 def test_the_definition_of_policies_is_made_from_the_tables_and_the_chart_has_the_same() -> None:

@@ -4,13 +4,14 @@ from typing import Final
 
 import numpy as np
 
+from berth.engine.diagnosis import NO_NODES
 from berth.engine.state.amounts import difference
 from berth.engine.state.node_table import PODS
 from berth.engine.verdict import Int64Column
 from berth.explain.details import detail
 from berth.explain.judgement import Judgement, Refusal
 from berth.explain.quantities import quantity, rounded
-from berth.explain.reasons import code_of, resource_of
+from berth.explain.reasons import NO_NODES_CODE, code_of, resource_of
 from berth.explain.records import NearMiss, Reason
 
 MOST_NEAR: Final = 3
@@ -18,6 +19,8 @@ MOST_NEAR: Final = 3
 
 def reasons_of(judgement: Judgement) -> tuple[Reason, ...]:
     """Returns the reasons that kube-scheduler's message counts, the one that rejects most nodes first."""
+    if judgement.survey is None:
+        return (Reason(NO_NODES_CODE, "", NO_NODES, 0),)
     found = [_reason(judgement, refusal) for refusal in judgement.refusals()]
     return tuple(sorted(found, key=lambda reason: -reason.nodes))
 

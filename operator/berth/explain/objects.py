@@ -6,6 +6,7 @@ A field that has nothing to say is left out.
 from typing import Any, Final
 
 from berth.explain.quantities import quantity
+from berth.explain.reasons import KIND_OF
 from berth.explain.records import (
     Advice,
     Choice,
@@ -78,6 +79,7 @@ def _reason(reason: Reason) -> Json:
         "message": reason.message,
         "nodes": reason.nodes,
         "nodesRejectedByNothingElse": reason.alone,
+        "help": KIND_OF[reason.code].helps,
         **_some(nearestMisses=[_near_miss(miss) for miss in reason.nearest]),
     }
 

@@ -1,7 +1,7 @@
 """The table of reasons: a stable code for every reason for which a plugin rejects a node or a pod.
 
-kube-scheduler has only texts. A text belongs to one code, and some texts contain names. docs/reasons.md is made from
-this table. A code never changes its meaning; a new reason gets a new code.
+kube-scheduler has only texts. A text belongs to one code; three dots in it stand for a name. docs/reasons.md is made
+from this table. A code never changes its meaning; a new reason gets a new code.
 """
 
 import re
@@ -31,6 +31,8 @@ from berth.engine.plugins import (
 )
 from berth.engine.verdict import Code
 
+ANY_NAME: Final = "..."
+
 INSUFFICIENT_RESOURCE: Final = "InsufficientResource"
 TOO_MANY_PODS: Final = "TooManyPods"
 UNTOLERATED_TAINT: Final = "UntoleratedTaint"
@@ -52,18 +54,18 @@ EXPRESSION: Final = "PredicateNotSatisfied"
 CUSTOM: Final = "RejectedByPlugin"
 FAILED: Final = "PluginFailed"
 EXTENDER: Final = "RejectedByExtender"
+NO_NODES_CODE: Final = "NoNodes"
 
 
 @dataclass(frozen=True, slots=True)
 class ReasonKind:
-    """`texts` are the messages of kube-scheduler, or regular expressions where they contain names (`patterns`)."""
+    """`texts` are the messages of kube-scheduler; three dots stand for a name. None: the text is the plugin's own."""
 
     code: str
     plugins: tuple[str, ...]
     meaning: str
     helps: str
     texts: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
 
 
 _FIT, _VOLUMES = ("NodeResourcesFit",), ("VolumeBinding",)
@@ -75,7 +77,7 @@ KINDS: Final = (
         "The node has less of a resource free than the pod requests. Free is what is allocatable and not requested by "
         "the pods on the node; what they really use does not matter.",
         "Request less, free the resource (fewer pods, or pods of lower priority), add nodes.",
-        patterns=(r"Insufficient (?P<resource>\S+)",),
+        ("Insufficient ...",),
     ),
     ReasonKind(
         TOO_MANY_PODS,
@@ -124,7 +126,7 @@ KINDS: Final = (
         ("NodeAffinity",),
         "The pod may only go to the nodes that it names, and this node is not one of them, so it was not evaluated.",
         "Change the pod's node affinity.",
-        patterns=(r"node\(s\) didn't satisfy plugin\(s\) \[[^]]*\]",),
+        ("node(s) didn't satisfy plugin(s) [...]",),
     ),
     ReasonKind(
         NODE_NAME,
@@ -209,10 +211,10 @@ KINDS: Final = (
         ("VolumeBinding", "VolumeZone"),
         "A claim of the pod is bound to a volume that does not exist.",
         "Restore the volume, or create the claim anew.",
-        (volume_binding.REASON_NO_VOLUME,),
         (
-            r'persistentvolumeclaim "[^"]*" bound to non-existent persistentvolume "[^"]*"',
-            r'persistentvolume "[^"]*" not found',
+            volume_binding.REASON_NO_VOLUME,
+            'persistentvolumeclaim "..." bound to non-existent persistentvolume "..."',
+            'persistentvolume "..." not found',
         ),
     ),
     ReasonKind(
@@ -220,14 +222,14 @@ KINDS: Final = (
         ("VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits"),
         "The pod names a PersistentVolumeClaim that does not exist in its namespace.",
         "Create the claim.",
-        patterns=(r'(looking up PVC \S+: )?persistentvolumeclaim "[^"]*" not found',),
+        ('persistentvolumeclaim "..." not found', 'looking up PVC ...: persistentvolumeclaim "..." not found'),
     ),
     ReasonKind(
         "ClaimNotCreatedYet",
         _VOLUMES,
         "The claim of an ephemeral volume has not been created yet.",
         "Wait for kube-controller-manager, which creates it.",
-        patterns=(r'waiting for ephemeral volume controller to create the persistentvolumeclaim "[^"]*"',),
+        ('waiting for ephemeral volume controller to create the persistentvolumeclaim "..."',),
     ),
     ReasonKind(
         "ClaimUnbound",
@@ -248,21 +250,21 @@ KINDS: Final = (
         _VOLUMES,
         "A claim of the pod is being deleted.",
         "Create the claim anew once it is gone.",
-        patterns=(r'persistentvolumeclaim "[^"]*" is being deleted',),
+        ('persistentvolumeclaim "..." is being deleted',),
     ),
     ReasonKind(
         "ClaimOfAnotherPod",
         ("VolumeBinding", "NodeVolumeLimits"),
         "The claim with the name of the pod's ephemeral volume was not created for this pod.",
         "Delete or rename the claim, or rename the pod.",
-        patterns=(r"(.*: )?PVC \S+ was not created for pod \S+ \(pod is not owner\)",),
+        ("PVC ... was not created for pod ... (pod is not owner)",),
     ),
     ReasonKind(
         "StorageClassNotFound",
         ("VolumeZone",),
         "A claim of the pod names a StorageClass that does not exist.",
         "Create the class, or correct its name in a new claim.",
-        patterns=(r'storageclass\.storage\.k8s\.io "[^"]*" not found',),
+        ('storageclass.storage.k8s.io "..." not found',),
     ),
     ReasonKind(
         "VolumeLimitReached",
@@ -386,11 +388,19 @@ KINDS: Final = (
         "A plugin could not judge the pod on the node. The attempt ends with this error and is repeated.",
         "See the log of Berth, and the plugin.",
     ),
-    ReasonKind("NoNodes", ("none",), "The cluster has no nodes.", "Add nodes.", (NO_NODES,)),
+    ReasonKind(NO_NODES_CODE, ("none",), "The cluster has no nodes.", "Add nodes.", (NO_NODES,)),
 )
 
-_BY_TEXT: Final[Mapping[str, str]] = {text: kind.code for kind in KINDS for text in kind.texts}
-_PATTERNS: Final = tuple((re.compile(pattern), kind.code) for kind in KINDS for pattern in kind.patterns)
+KIND_OF: Final[Mapping[str, ReasonKind]] = {kind.code: kind for kind in KINDS}
+"""By code."""
+
+_TEXTS: Final = [(text, kind.code) for kind in KINDS for text in kind.texts]
+_BY_TEXT: Final[Mapping[str, str]] = {text: code for text, code in _TEXTS if ANY_NAME not in text}
+_PATTERNS: Final = [
+    (re.compile(re.escape(text).replace(re.escape(ANY_NAME), ".*"), re.DOTALL), code)
+    for text, code in _TEXTS
+    if ANY_NAME in text
+]
 _EXPRESSIONS: Final = "berth.policy.expressions."
 _OURS: Final = "berth."
 

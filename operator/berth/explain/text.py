@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from berth.explain.reasons import KIND_OF, OF_VOLUMES
 from berth.explain.records import (
     Choice,
     Explanation,
@@ -27,6 +28,8 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     yield from _circumstances(explanation)
     for reason in explanation.reasons:
         yield from _about(reason)
+        if not explanation.advice or reason.code in OF_VOLUMES:
+            yield f"  {KIND_OF[reason.code].helps}"
     if explanation.prospect is not None:
         yield explanation.prospect.message
     if explanation.preemption is not None:

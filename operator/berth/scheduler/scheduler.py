@@ -24,6 +24,7 @@ from typing import Any
 
 from berth.engine.events import Event
 from berth.scheduler.object_events import ObjectEvent
+from berth.scheduler.standing import Standing, standing_of
 from berth.scheduler.wiring import LoopComponents
 
 DRAIN_SECONDS = 25.0
@@ -141,6 +142,11 @@ class Scheduler:
     def missing_confirmations(self) -> int:
         """The number of acknowledged binds that the watch has not confirmed in time."""
         return self.components.confirmations.missing
+
+    def standing(self, uid: str) -> Standing | None:
+        """Where the pod stands that is not bound yet; None if it is neither queued nor assumed."""
+        parts = self.components
+        return standing_of(uid, parts.queue, parts.cache, parts.binding_cycle, parts.clock)
 
     def statistics(self) -> dict[str, Any]:
         """Nested counts by topic: gauges of what exists, counters of what has happened."""

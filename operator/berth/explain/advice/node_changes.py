@@ -67,7 +67,7 @@ def _more(judgement: Judgement, position: int) -> Iterator[NodeChange]:
         FieldChange(f"status.allocatable.{r}", quantity(r, node.allocatable.get(r, 0)), quantity(r, amount))
         for r, amount in grown.items()
     )
-    size = max((asked - free) / asked for asked, free in short.values())
+    size = 1 + max((asked - free) / asked for asked, free in short.values())
     text = f"Give node {name} {' and '.join(added)} more, or free as much there"
     if set(more) == {"pods"}:
         text = f"Allow {count(more['pods'], 'more pod')} on node {name}, or free a place there"

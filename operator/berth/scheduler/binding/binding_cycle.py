@@ -26,6 +26,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 
 from berth.engine.binding_points import BindingPlugin, WaitingPod, is_reason
@@ -44,6 +45,15 @@ from berth.scheduler.ports import Clock
 from berth.scheduler.preemption.nominating import Nominator
 from berth.scheduler.queue.queue import Queue
 from berth.scheduler.reporting import Reporter
+
+
+class Stage(StrEnum):
+    """What an assumed pod waits for."""
+
+    PERMIT = "permit"
+    VOLUMES = "volumes"
+    PRE_BIND = "pre_bind"
+    PLACE = "place"  # other binds have to end first
 
 
 @dataclass(slots=True, eq=False)
@@ -110,6 +120,20 @@ class BindingCycle:
     def waiting(self) -> list[WaitingPod]:
         """The pods that wait on Permit."""
         return [entry.plugins.seen() for entry in self._entries.values() if entry.plugins.is_waiting]
+
+    def stage_of(self, uid: str) -> tuple[Stage, tuple[str, ...]] | None:
+        """What an assumed pod waits for before its bind starts: the plugins of Permit, or the claims without a volume.
+
+        None if its bind has started, or if it is not assumed.
+        """
+        entry = self._ways.get(uid)
+        if entry is None:
+            return None
+        if entry.course.is_waiting:
+            return Stage.PERMIT, entry.course.seen().plugins
+        if uid in self._volumes:
+            return Stage.VOLUMES, self._volumes.claims_of(uid)
+        return (Stage.PLACE if entry.is_prepared else Stage.PRE_BIND), ()
 
     # --- from the decision on ----------------------------------------------------------------------------------------
 

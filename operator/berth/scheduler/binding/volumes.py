@@ -83,6 +83,13 @@ class VolumeBinder:
     def __contains__(self, uid: str) -> bool:
         return uid in self._waits
 
+    def claims_of(self, uid: str) -> tuple[str, ...]:
+        """The names of the claims whose volumes the pod waits for."""
+        wait = self._waits.get(uid)
+        if wait is None:
+            return ()
+        return tuple(claim.name for claim in (*(claim for claim, _ in wait.plan.bindings), *wait.plan.provisions))
+
     def reserve(self, pod: Pod, plan: VolumePlan, seconds: float) -> None:
         """Reserve the volumes of an assumed pod until `release`; it may wait this many seconds for them."""
         wait = _Wait(pod.uid, plan, seconds)

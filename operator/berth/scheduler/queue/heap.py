@@ -50,6 +50,10 @@ class Heap(Generic[Item]):
         """The order of an item of the heap."""
         return self._items[uid][0]
 
+    def count_before(self, order: Order) -> int:
+        """How many items have a smaller order. Looks at every item."""
+        return sum(other < order for other, _ in self._items.values())
+
     def first(self) -> tuple[Order, Item] | None:
         """The item with the smallest order; it stays in the heap."""
         heap = self._first_heap()

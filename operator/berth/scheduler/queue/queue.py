@@ -75,6 +75,7 @@ ASKED_AT_ONCE: Final = 16  # hints that are evaluated when an event happens, and
 BROUGHT_AT_ONCE: Final = 64  # pods that one opening, or one `pop`, makes active
 STEPS_AT_ONCE: Final = 256  # steps of `do_later` that run at once
 STEPS_A_TURN: Final = 64  # further steps between two attempts
+MOST_COUNTED: Final = 10_000  # active pods that are looked at to find the place of one: about a millisecond
 
 
 class Queue:
@@ -126,6 +127,18 @@ class Queue:
         """The part of the queue that the pod is in; None if it is not queued."""
         item = self._items.get(uid)
         return item.part if item else None
+
+    def item(self, uid: str) -> QueuedPod | None:
+        """The pod in the queue, in whatever part; None if it is not queued."""
+        return self._items.get(uid)
+
+    def place_of(self, item: QueuedPod) -> int | None:
+        """The place of an active pod, from 1; None if it is not active, or if too many are to count them."""
+        heaps = (self._active, self._returning)
+        if item.part is not Part.ACTIVE or sum(map(len, heaps)) > MOST_COUNTED:
+            return None
+        turn = self._turn(item)
+        return 1 + sum(heap.count_before(turn) for heap in heaps)
 
     def is_next(self, item: QueuedPod) -> bool:
         """Whether an event that may help the pod is still being handled, so that the pod will be checked again."""
