@@ -143,7 +143,8 @@ class Explainer:
         judgement = self._again(judgement)
         if judgement.fits:
             return facts
-        note = facts["preemption"] = preemption_note(judgement, active.preemption, active.policy.name)
+        note = yield from preemption_note(judgement, active.preemption, active.policy.name)
+        facts["preemption"] = note
         if advice and note.code is not PreemptionCode.HELPS:
             yield
             facts["advice"] = yield from advise(pod, active, self._state)

@@ -1,25 +1,15 @@
 """Why preemption helps a pod that fits nowhere, or does not."""
 
-from random import Random
-
-import numpy as np
-
-from berth.engine.preemption.preemption import (
-    NEVER,
-    NoNomination,
-    Preemption,
-    choose,
-    first_codes,
-    ineligible,
-)
+from berth.engine.preemption.preemption import NEVER, Preemption, ineligible
 from berth.engine.preemption.victims import Nomination
-from berth.engine.verdict import Code
 from berth.explain.judgement import Judgement
 from berth.explain.records import PreemptionCode, PreemptionNote
+from berth.explain.steps import Steps
 from berth.explain.text import count
+from berth.explain.victims import nominate, potential_nodes
 
 
-def preemption_note(judgement: Judgement, preemption: Preemption | None, policy: str) -> PreemptionNote:
+def preemption_note(judgement: Judgement, preemption: Preemption | None, policy: str) -> Steps[PreemptionNote]:
     """Returns whether preemption would make room for the pod, and why not."""
     survey, pod = judgement.survey, judgement.pod
     if preemption is None:
@@ -33,16 +23,29 @@ def preemption_note(judgement: Judgement, preemption: Preemption | None, policy:
     if refusal is not None:
         text = f"pods that were preempted for it on {pod.nominated_node_name} are still terminating."
         return PreemptionNote(PreemptionCode.WAITING_FOR_VICTIMS, text, pod.nominated_node_name)
-    found = nomination(judgement, preemption)
-    return _helps(found) if isinstance(found, Nomination) else _why_not(judgement, found)
+    without = _nobody_to_evict(judgement)
+    if without is not None:
+        return without
+    found = yield from nominate(judgement, preemption)
+    if isinstance(found, Nomination):
+        return _helps(found)
+    if found is not None:
+        return PreemptionNote(PreemptionCode.FAILED, found)
+    text = f"without all pods of a priority below {pod.priority} it would still not fit on any node."
+    return PreemptionNote(PreemptionCode.NOTHING_TO_GAIN, text)
 
 
-def nomination(judgement: Judgement, preemption: Preemption) -> Nomination | NoNomination:
-    """Returns the node that preemption would choose for the pod, with the victims; or why there is none."""
-    assert judgement.survey is not None
-    random = Random(judgement.pod.uid)
-    found = preemption.find(judgement.pipeline, judgement.query, judgement.survey, judgement.state, random)
-    return found if isinstance(found, NoNomination) else choose(found, random)
+def _nobody_to_evict(judgement: Judgement) -> PreemptionNote | None:
+    pod, pods = judgement.pod, judgement.table.pods
+    potential = judgement.rows[potential_nodes(judgement)]
+    if not len(potential):
+        text = "no node rejects the pod for a reason that an eviction changes."
+        return PreemptionNote(PreemptionCode.NOTHING_TO_GAIN, text)
+    slots = pods.slots_on(potential, judgement.table.capacity)
+    if (pods.priority[slots] < pod.priority).any():
+        return None
+    text = f"on {count(len(potential), 'node')} an eviction might help, but no pod there has a priority below "
+    return PreemptionNote(PreemptionCode.NO_LOWER_PRIORITY, f"{text}{pod.priority}.")
 
 
 def _helps(found: Nomination) -> PreemptionNote:
@@ -51,21 +54,3 @@ def _helps(found: Nomination) -> PreemptionNote:
         text += f", of which disruption budgets protect {found.violations:,}"
     victims = tuple(victim.key for victim in found.victims)
     return PreemptionNote(PreemptionCode.HELPS, f"{text}.", found.node, victims, found.violations)
-
-
-def _why_not(judgement: Judgement, why: NoNomination) -> PreemptionNote:
-    survey, pod, pods = judgement.survey, judgement.pod, judgement.table.pods
-    assert survey is not None
-    if why.error:
-        return PreemptionNote(PreemptionCode.FAILED, why.message)
-    none = np.zeros(0, dtype=np.intp)
-    potential = none if survey.stopped_by is not None else judgement.rows[first_codes(survey) == Code.UNSCHEDULABLE]
-    if not len(potential):
-        text = "no node rejects the pod for a reason that an eviction changes."
-        return PreemptionNote(PreemptionCode.NOTHING_TO_GAIN, text)
-    slots = pods.slots_on(potential, judgement.table.capacity)
-    if not (pods.priority[slots] < pod.priority).any():
-        text = f"on {count(len(potential), 'node')} an eviction might help, but no pod there has a priority below "
-        return PreemptionNote(PreemptionCode.NO_LOWER_PRIORITY, f"{text}{pod.priority}.")
-    text = f"without all pods of a priority below {pod.priority} it would still not fit on any node."
-    return PreemptionNote(PreemptionCode.NOTHING_TO_GAIN, text)

@@ -1,6 +1,5 @@
 """The lowest priority with which preemption would make room for the pod."""
 
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Final
 
@@ -10,23 +9,24 @@ from berth.engine.preemption.preemption import Preemption
 from berth.engine.preemption.victims import Nomination
 from berth.engine.state.state import State
 from berth.explain.judgement import Judgement
-from berth.explain.preemption import nomination
 from berth.explain.records import Advice, FieldChange
+from berth.explain.steps import Steps
 from berth.explain.text import count
+from berth.explain.victims import nominate
 from berth.model import Pod
 
+SEARCHED: Final = 256  # nodes on which victims are looked for
+TRIED: Final = 32  # the same if pods have to be moved for it
 HIGHEST: Final = 1_000_000_000  # of a priority class that users may create
 
 
-def raised(
-    pod: Pod, pipeline: Pipeline, preemption: Preemption | None, state: State
-) -> Generator[None, None, Advice | None]:
+def raised(pod: Pod, pipeline: Pipeline, preemption: Preemption | None, state: State) -> Steps[Advice | None]:
     """Returns the advice to allow preemption or to raise the priority; None if neither helps."""
     if preemption is None:
         return None
     willing = replace(pod, preemption_policy="PreemptLowerPriority", nominated_node_name="")
     if pod.preemption_policy == "Never":
-        found = _nominated(willing, pipeline, preemption, state)
+        found = yield from _nominated(willing, pipeline, preemption, state)
         if found is not None:
             field = FieldChange("spec.preemptionPolicy", "Never", "PreemptLowerPriority")
             return _advice("AllowPreemption", pod, "Remove preemptionPolicy Never", (field,), found)
@@ -36,7 +36,7 @@ def raised(
     low, high = 0, len(levels) - 1
     while low <= high:  # the higher the priority, the more pods may go: what helps once helps from there on
         middle = high if best is None else (low + high) // 2
-        found = _nominated(replace(willing, priority=levels[middle]), pipeline, preemption, state)
+        found = yield from _nominated(replace(willing, priority=levels[middle]), pipeline, preemption, state)
         yield
         if found is not None:
             best, high = (levels[middle], found), middle - 1
@@ -58,15 +58,16 @@ def _raising(pod: Pod, priority: int, found: Nomination) -> Advice:
     return _advice("RaisePriority", pod, text, tuple(fields), found)
 
 
-def _nominated(pod: Pod, pipeline: Pipeline, preemption: Preemption, state: State) -> Nomination | None:
+def _nominated(pod: Pod, pipeline: Pipeline, preemption: Preemption, state: State) -> Steps[Nomination | None]:
+    """Returns a node that preemption could make free for the pod. Only some nodes are searched."""
     try:
         judgement = Judgement(pod, pipeline, state)
         if judgement.survey is None or judgement.survey.failed is not None or judgement.fits:
             return None
-        found = nomination(judgement, preemption)
+        found = yield from nominate(judgement, preemption, wanted=1, most_nodes=SEARCHED, most_tried=TRIED)
+        return found if isinstance(found, Nomination) and _fits_without(found, pod, pipeline, state) else None
     except PluginFailed:
         return None
-    return found if isinstance(found, Nomination) and _fits_without(found, pod, pipeline, state) else None
 
 
 def _fits_without(found: Nomination, pod: Pod, pipeline: Pipeline, state: State) -> bool:
@@ -80,8 +81,6 @@ def _fits_without(found: Nomination, pod: Pod, pipeline: Pipeline, state: State)
     try:
         judgement = Judgement(pod, pipeline, state)
         return judgement.fits and bool((judgement.feasible == table.row(found.node)).any())
-    except PluginFailed:
-        return False
     finally:
         for victim in found.victims:
             table.add_pod(victim, found.node)

@@ -109,22 +109,22 @@ def _covers(edit: Edit, other: Edit) -> bool:
 
 def try_edit(edit: Edit, pipeline: Pipeline, state: State) -> Advice | None:
     """Returns the advice if the pod fits with this edit: on the node that it changes, or on any."""
-    with in_place(edit, state) as pod:
-        try:
+    try:
+        with in_place(edit, state) as pod:
+            if edit.node is not None:
+                fits = pipeline.fits_without(pod, state, edit.node.name, ())
+                return _advice(edit, edit.node.name, 1) if fits else None
             judgement = Judgement(pod, pipeline, state)
-        except PluginFailed:
-            return None
-        rows = judgement.feasible if judgement.fits else judgement.rows[:0]
-        names = _names(judgement, rows)
-        if edit.node is not None:
-            return _advice(edit, edit.node.name, 1) if (rows == judgement.table.row(edit.node.name)).any() else None
-        return _advice(edit, names[0], len(rows)) if names else None
+            return _advice(edit, _first(judgement), len(judgement.feasible)) if judgement.fits else None
+    except PluginFailed:
+        return None
 
 
-def _names(judgement: Judgement, rows: Positions) -> list[str]:
-    place = np.empty(judgement.table.capacity, dtype=np.intp)
-    place[judgement.table.rows_by_name] = np.arange(judgement.nodes)
-    return [judgement.table.name(int(row)) for row in rows[np.argsort(place[rows])[:1]]]
+def _first(judgement: Judgement) -> str:
+    """Returns the first node by name that fits."""
+    assert judgement.survey is not None
+    places = np.flatnonzero(judgement.survey.fits)
+    return judgement.table.name(int(judgement.rows[places[judgement.by_name[places].argmin()]]))
 
 
 def _advice(edit: Edit, node: str, nodes: int) -> Advice:
