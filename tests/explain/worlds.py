@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import orjson
@@ -12,9 +13,9 @@ from berth.judge.cases import cluster_of
 from berth.model import Pod, parse_pod
 from berth.policy import ActivePolicy
 from berth.scheduler.cache.cache import Cache
-from conformance.oracle.generator import THEMES, current_cases
+from conformance.oracle.generator import current_cases
 
-SIZE = 10
+SIZE, EACH = 10, 40
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,9 @@ class Case:
         return cluster_of(self.body)
 
 
-def cases(seed: str, most: int) -> Iterator[Case]:
-    """Yields cases of all themes in turn."""
-    each = -(-most // len(THEMES))
-    for body in current_cases(seed, each, SIZE):
+def cases(seed: str, each: int) -> Iterator[Case]:
+    """Yields so many cases of each theme, mixed."""
+    for body in Random(seed).sample(found := list(current_cases(seed, each, SIZE)), len(found)):
         config = orjson.dumps(body.get("config") or {}, option=orjson.OPT_SORT_KEYS)
         yield Case(body["id"], body, parse_pod(body["pod"]), _policy(config))
 
@@ -41,7 +41,7 @@ def infeasible(seed: str, wanted: int) -> Iterator[Case]:
     """Yields so many cases whose pod fits nowhere; about one in five does."""
     found, batch = 0, 0
     while found < wanted:
-        for case in cases(f"{seed}-{batch}", 40 * len(THEMES)):
+        for case in cases(f"{seed}-{batch}", EACH):
             judgement = Judgement(case.pod, case.active.pipeline, case.cluster().state)
             if judgement.survey is None or judgement.fits or judgement.diagnosis.error:
                 continue

@@ -6,20 +6,23 @@ from typing import Final
 import numpy as np
 
 from berth.engine.plugins.common.default_spreading import HARD
+from berth.engine.plugins.node_affinity import NodeAffinity
 from berth.engine.plugins.taint_toleration import REFUSING
 from berth.engine.state.host_ports import clash
 from berth.engine.state.pod_counts import PodMatch
 from berth.engine.state.state import State
 from berth.explain import reasons
-from berth.explain.judgement import Judgement
-from berth.model import Node, NodeSelectorTerm, Pod, PodTerm, Requirement, Role, Taint
+from berth.explain.judgement import Judgement, Refusal
+from berth.model import Node, NodeSelector, NodeSelectorTerm, Pod, PodTerm, Requirement, Role, Taint
 
 Detail = Callable[[Pod, Node, State], str]
 
 
-def detail(code: str, judgement: Judgement, row: int, text: str) -> str:
+def detail(code: str, judgement: Judgement, row: int, refusal: Refusal) -> str:
     """Returns what is in the way on the node of this row; if nothing more is known, the reason's own text."""
-    node = judgement.table.node(judgement.table.name(row))
+    node, text, plugin = judgement.table.node(judgement.table.name(row)), refusal.text, refusal.plugin
+    if node is not None and code == reasons.POLICY_NODE_AFFINITY and isinstance(plugin, NodeAffinity):
+        return _unmet_text(plugin.added, node)
     describe = _DETAILS.get(code)
     found = describe(judgement.pod, node, judgement.state) if describe is not None and node is not None else ""
     return found or f"is rejected: {text}"
@@ -79,7 +82,12 @@ def _node_affinity(pod: Pod, node: Node, state: State) -> str:
     ]
     if wrong:
         return f"has {', '.join(wrong)}"
-    terms = pod.required_node_affinity.terms if pod.required_node_affinity is not None else ()
+    return _unmet_text(pod.required_node_affinity, node)
+
+
+def _unmet_text(selector: NodeSelector | None, node: Node) -> str:
+    """Returns the requirements that are not met, of the term of which the fewest are not."""
+    terms = selector.terms if selector is not None else ()
     unmet = min((_unmet(term, node) for term in terms), key=len, default=[])
     return f"does not match {' and '.join(unmet)}" if unmet else ""
 

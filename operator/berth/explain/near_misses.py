@@ -45,7 +45,7 @@ def near_misses(judgement: Judgement, refusal: Refusal, code: str) -> tuple[Near
     near = [(int(judgement.rows[at]), int(free[at])) for at in positions[order].tolist()]
     if resource:
         return tuple(_lacking(judgement, row, resource, requested, amount) for row, amount in near)
-    return tuple(NearMiss(judgement.table.name(row), detail(code, judgement, row, refusal.text)) for row, _ in near)
+    return tuple(NearMiss(judgement.table.name(row), detail(code, judgement, row, refusal)) for row, _ in near)
 
 
 def free_of(judgement: Judgement, resource: str) -> Int64Column:

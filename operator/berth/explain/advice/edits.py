@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from berth.engine.state.state import State
@@ -99,6 +99,20 @@ def node_edit(pod: Pod, node: Node, changes: Sequence[NodeChange]) -> Edit:
         sum(change.size for change in changes),
         pod,
         changed,
+    )
+
+
+def both(of_pod: Edit, of_node: Edit) -> Edit:
+    """Returns the change of a pod and that of a node as one."""
+    return replace(
+        of_node,
+        code=f"{of_pod.code}+{of_node.code}",
+        kind=of_pod.kind,
+        name=of_pod.name,
+        text=f"{of_pod.text}, and {of_node.text[:1].lower()}{of_node.text[1:]}",
+        changes=(*of_pod.changes, *of_node.changes),
+        rank=max(of_pod.rank, of_node.rank),
+        pod=of_pod.pod,
     )
 
 

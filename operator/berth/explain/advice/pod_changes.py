@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from berth.engine.plugins.common.default_spreading import HARD, SOFT
+from berth.engine.plugins.common.default_spreading import HARD, HOSTNAME, SOFT
 from berth.engine.plugins.node_unschedulable import CORDONED
 from berth.engine.state.host_ports import clash
 from berth.explain import reasons
@@ -24,6 +24,7 @@ from berth.model import (
     SpreadConstraint,
     Taint,
     Toleration,
+    selector_from_labels,
 )
 
 MOST_ENTRIES: Final = 8  # entries of one list that are tried: more would be tried at the cost of everybody else
@@ -95,6 +96,8 @@ def _choose_nodes(judgement: Judgement, position: int) -> Changes:
         yield _without_affinity(pod)
     if pod.required_node_affinity is not None and pod.node_selector:
         yield _without_both(pod)
+    elif pod.node_selector:
+        yield _without_keys(pod, list(pod.node_selector))
 
 
 def _with_value(pod: Pod, key: str, value: str) -> PodChange:
@@ -308,6 +311,8 @@ def _merged_keys(pod: Pod) -> Iterator[str]:
 
 
 def _spread_less(judgement: Judgement, position: int) -> Changes:
+    if not judgement.pod.spread_constraints:
+        yield _own_constraint(judgement.pod)
     hard = [(i, c) for i, c in enumerate(judgement.pod.spread_constraints) if c.when_unsatisfiable == HARD]
     for index, constraint in hard[:MOST_ENTRIES]:
         for more in (1, 2, 4, 8, 16):
@@ -318,11 +323,24 @@ def _spread_less(judgement: Judgement, position: int) -> Changes:
 
 
 def _spread_anyway(judgement: Judgement, position: int) -> Changes:
+    if not judgement.pod.spread_constraints:
+        yield _own_constraint(judgement.pod)
     node = _node_at(judgement, position)
     hard = [(i, c) for i, c in enumerate(judgement.pod.spread_constraints) if c.when_unsatisfiable == HARD]
     missing = [(i, c) for i, c in hard if node is None or c.topology_key not in node.labels]
     if missing:
         yield _without_force(missing)
+
+
+def _own_constraint(pod: Pod) -> PodChange:
+    """A pod with a constraint of its own does not get the default constraints of the policy."""
+    own = SpreadConstraint(1, HOSTNAME, SOFT, selector_from_labels(pod.labels), None, "Honor", "Ignore")
+    return PodChange(
+        "OwnSpreadConstraint",
+        f"Give it a spread constraint of its own with {SOFT}, which replaces the policy's default constraints",
+        (FieldChange("spec.topologySpreadConstraints[]", "", f"{HOSTNAME} {SOFT}"),),
+        lambda pod: replace(pod, spread_constraints=(own,)),
+    )
 
 
 def _with_skew(index: int, constraint: SpreadConstraint, skew: int) -> PodChange:

@@ -19,14 +19,14 @@ from berth.engine.plugins.node_affinity import NodeAffinity
 from berth.engine.plugins.taint_toleration import TaintToleration
 from berth.engine.state.state import State
 from berth.engine.verdict import Code
-from berth.explain.advice.edits import Edit, PodChange, in_place, node_edit, pod_edit
+from berth.explain.advice.edits import Edit, PodChange, both, in_place, node_edit, pod_edit
 from berth.explain.advice.node_changes import new_node, node_changes
 from berth.explain.advice.pod_changes import pod_changes
 from berth.explain.advice.priorities import raised
 from berth.explain.advice.requests import closest
 from berth.explain.judgement import Judgement
 from berth.explain.prospects import ruled_out
-from berth.explain.reasons import NOT_NAMED, code_of
+from berth.explain.reasons import NODE_AFFINITY, NOT_NAMED, code_of
 from berth.explain.records import Advice
 from berth.explain.steps import Steps
 from berth.explain.text import count
@@ -207,7 +207,20 @@ def _together(pod: Pod, pipeline: Pipeline, state: State) -> Steps[list[Tried]]:
         advice = try_edit(edit, pipeline, state) if edit is not None else None
         if edit is not None and advice is not None:
             return [(edit, advice)]
-    return []
+    return (yield from _first_that_help(_pod_and_node(pod, pipeline, state), 1, pipeline, state))
+
+
+def _pod_and_node(pod: Pod, pipeline: Pipeline, state: State) -> Iterator[Edit]:
+    """Yields changes of the pod and of a node together: the pod leaves its choice of nodes to the policy."""
+    judgement = _judged(pod, pipeline, state)
+    if judgement is None or not len(judgement.rows):
+        return
+    choice = _ordered(pod_changes(NODE_AFFINITY, judgement, -1))
+    for change in choice[-1:]:
+        of_pod = pod_edit(pod, [change])
+        judged = _judged(of_pod.pod, pipeline, state)
+        for of_node in _node_edits(judged) if judged is not None else ():
+            yield both(of_pod, of_node)
 
 
 def _repaired(pod: Pod, pipeline: Pipeline, state: State, place: int, pick: int) -> Steps[Edit | None]:
