@@ -8,13 +8,13 @@ import pytest
 
 from berth.engine.diagnosis import Opinion
 from berth.engine.extender_result import EXTENDERS, LEFT_OUT
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import FilterPlugin, Query
 from berth.engine.registry import OWN_PLUGINS
 from berth.engine.verdict import Code
 from berth.explain.reasons import CUSTOM, EXPRESSION, EXTENDER, FAILED, KIND_OF, KINDS, OF_VOLUMES, code_of, resource_of
 from berth.model import parse_pod
 from berth.policy import load_policy
-from engine.worlds import make, state_of, worlds
+from engine.worlds import make_filter_for, state_of, worlds
 from support.builders import make_node, make_pod
 
 
@@ -38,7 +38,7 @@ def _constants() -> list[tuple[str, str]]:
     ]
 
 
-class _Ours(Plugin):
+class _Ours(FilterPlugin):
     name = "Ours"
 
 
@@ -54,7 +54,7 @@ def test_the_text_of_every_plugin_has_a_code(name: str, text: str) -> None:
 def test_what_a_plugin_says_in_random_clusters_has_a_code(name: str) -> None:
     for world in worlds():
         state = state_of(world.objects)
-        plugin, query = make(name, world), Query(world.pod, state.table)
+        plugin, query = make_filter_for(name, world), Query(world.pod, state.table)
         answer = plugin.pre_filter(query, state)
         if answer.code is not Code.FITS:
             assert {code_of(plugin, text, answer.code) for text in answer.reasons}.isdisjoint({CUSTOM, EXPRESSION})
@@ -84,7 +84,7 @@ def test_texts_with_names_have_a_code() -> None:
 
 
 def test_what_others_say_is_named_by_who_says_it() -> None:
-    class Foreign(Plugin):
+    class Foreign(FilterPlugin):
         name = "Foreign"
 
     assert code_of(Foreign({}), "node(s) were unschedulable") == CUSTOM

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from berth.engine.diagnosis import NO_NODES, Diagnosis, Opinion, Survey
 from berth.engine.events import ANY
 from berth.engine.pipeline import Pipeline
-from berth.engine.plugin import Plugin, Query
+from berth.engine.plugin import FilterPlugin, Query
 from berth.engine.state.node_table import NodeTable
 from berth.engine.state.state import State
 from berth.engine.verdict import BoolColumn, Code, Int64Column, row_numbers
@@ -29,7 +29,7 @@ class Refusal:
     `left_out` counts nodes that PreFilter left out, which are not in the survey.
     """
 
-    plugin: Plugin
+    plugin: FilterPlugin
     text: str
     code: Code
     where: BoolColumn

@@ -53,7 +53,7 @@ def free_of(judgement: Judgement, resource: str) -> Int64Column:
     table, rows = judgement.table, judgement.rows
     index = PODS if resource == "pods" else table.known_resource(resource)
     free: Int64Column = table.free[index, rows].copy()
-    nominated = judgement.state.guests.beside(judgement.pod, rows) if judgement.state.nominated else None
+    nominated = judgement.state.nominated_pods.beside(judgement.pod, rows) if judgement.state.nominated else None
     if nominated is not None:
         positions = np.searchsorted(rows, nominated.rows)
         free[positions] = difference(free[positions], nominated.taking(index))

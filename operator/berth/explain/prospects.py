@@ -52,10 +52,10 @@ def ruled_out(judgement: Judgement) -> BoolColumn:
 def _for_good(judgement: Judgement, opinion: Opinion) -> BoolColumn:
     plugin, verdicts = opinion.plugin, opinion.verdicts
     assert verdicts is not None
-    if plugin.reads_only_usage:
+    if plugin.dependencies.reads_only_usage:
         in_all = judgement.table.allocatable[:, judgement.rows]
         return ~plugin.filter_with_free(judgement.query, in_all, in_all).fits
-    if not plugin.reads_pods:
+    if not plugin.dependencies.reads_pods:
         return np.asarray(~verdicts.fits & (verdicts.codes != Code.ERROR))
     if isinstance(plugin, PodTopologySpread):
         return np.asarray(verdicts.codes == Code.UNRESOLVABLE)  # the node lacks the label
@@ -95,7 +95,7 @@ def _could(judgement: Judgement, position: int) -> bool:
     name = judgement.table.name(int(judgement.rows[position]))
     refusing = [o for o in judgement.opinions if o.verdicts is not None and o.verdicts.codes[position] != Code.FITS]
     tied = bool(judgement.pod.pod_affinity.required) or name in judgement.state.nominated
-    if not tied and all(opinion.plugin.reads_only_usage for opinion in refusing):
+    if not tied and all(opinion.plugin.dependencies.reads_only_usage for opinion in refusing):
         return True
     there = list(judgement.table.pods_on(name).values())
     return len(there) <= MOST_MOVED and judgement.pipeline.fits_without(judgement.pod, judgement.state, name, there)

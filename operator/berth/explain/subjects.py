@@ -17,7 +17,7 @@ class Subject:
 
 def find_subject(cache: Cache, namespace: str, name: str) -> Subject | None:
     """Returns the pod of this name; None if there is none, or if it is finished."""
-    uid = cache.holder("Pod", {"metadata": {"namespace": namespace, "name": name}})
+    uid = cache.holder("Pod", f"{namespace}/{name}")
     return None if uid is None else subject_of(cache, uid)
 
 

@@ -66,7 +66,7 @@ class _Search:
         assert survey is not None
         # The pods of a node may matter to more than its resources: then each node is tried by moving pods.
         asked = [opinion.plugin for opinion in survey.opinions if opinion.verdicts is not None]
-        tries = any(plugin.reads_pods and not plugin.reads_only_usage for plugin in asked)
+        tries = any(plugin.dependencies.reads_pods and not plugin.dependencies.reads_only_usage for plugin in asked)
         self._portion = TRIED_AT_ONCE if tries else NODES_AT_ONCE
         self._potential = potential_nodes(judgement)[: most[tries]]
         by_policy = max(len(self._potential) * preemption.percentage // 100, preemption.absolute)

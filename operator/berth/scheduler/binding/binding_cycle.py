@@ -126,11 +126,11 @@ class BindingCycle:
 
         None if its bind has started, or if it is not assumed.
         """
-        entry = self._ways.get(uid)
+        entry = self._entries.get(uid)
         if entry is None:
             return None
-        if entry.course.is_waiting:
-            return Stage.PERMIT, entry.course.seen().plugins
+        if entry.plugins.is_waiting:
+            return Stage.PERMIT, entry.plugins.seen().plugins
         if uid in self._volumes:
             return Stage.VOLUMES, self._volumes.claims_of(uid)
         return (Stage.PLACE if entry.is_prepared else Stage.PRE_BIND), ()
