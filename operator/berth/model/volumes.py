@@ -33,7 +33,7 @@ _read_lun: Final = partial(read_integer, least=0, most=MAX_INT32, default=0)
 _read_pool: Final = partial(read_text, default="rbd")
 
 # By source: the fields that are kept, by their API names.
-_SOURCES: Final[Mapping[str, Mapping[str, Callable[[Body, str], Detail]]]] = {
+POD_VOLUME_SOURCES: Final[Mapping[str, Mapping[str, Callable[[Body, str], Detail]]]] = {
     "persistentVolumeClaim": {"claimName": read_required_text, "readOnly": read_flag},
     "ephemeral": {},
     "csi": {"driver": read_required_text, "readOnly": read_flag},
@@ -79,7 +79,7 @@ def read_volumes(spec: Body, pod_name: str) -> tuple[PodVolume, ...]:
     for index, item in enumerate(items):
         try:
             volume = as_object(item)
-            source = next((name for name in volume if name in _SOURCES and volume[name] is not None), None)
+            source = next((name for name in volume if name in POD_VOLUME_SOURCES and volume[name] is not None), None)
             if source is not None:
                 volumes.append(_volume(volume, source, pod_name))
         except FieldError as error:
@@ -89,7 +89,7 @@ def read_volumes(spec: Body, pod_name: str) -> tuple[PodVolume, ...]:
 
 def read_source_details(owner: Body, source: str) -> Mapping[str, Detail]:
     """The fields of a source that are kept; empty for a source that decisions do not read."""
-    readers = _SOURCES.get(source)
+    readers = POD_VOLUME_SOURCES.get(source)
     if not readers:
         return NOTHING
     body = read_object(owner, source)
