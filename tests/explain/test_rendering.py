@@ -1,7 +1,12 @@
 """An explanation as an API object and as lines: both say the same, and leave out what is not known."""
 
+import json
+
+import pytest
+
 from berth.explain import comparison_object, comparison_sentences, sentences, to_object
-from berth.explain.quantities import quantity
+from berth.explain.quantities import quantity, rounded
+from berth.explain.reading import from_object
 from berth.explain.records import (
     Advice,
     Explanation,
@@ -19,6 +24,9 @@ from berth.explain.records import (
     Prospect,
     Reason,
 )
+from explain.clusters import World
+from policy.builders import make_policy
+from support.builders import make_node, make_pod
 
 WEB = {"name": "web", "namespace": "shop", "uid": "u1", "created": "2026-01-01T00:00:00Z", "labels": {"app": "web"}}
 PENDING = Explanation(
@@ -116,6 +124,23 @@ def test_an_explanation_reads_as_lines():
     ]
 
 
+@pytest.mark.parametrize("name", ["web", "there", "gated", "other", "slip"])
+def test_an_object_is_read_as_what_it_was(name: str) -> None:
+    world = World(
+        make_policy("calm", schedulerName="calm"),
+        make_node("n1", cpu="1"),
+        make_node("n2", memory="1Gi"),
+        make_pod("web", cpu="2", memory="2Gi", created="2026-01-01T00:00:00Z"),
+        make_pod("there", node="n1"),
+        make_pod("gated", gates=["quota"]),
+        make_pod("other", scheduler="other"),
+        make_pod("slip", scheduler="cakm"),
+    )
+    said = world.explain(name, every_node=name != "other")
+    body = to_object(said)
+    assert from_object(json.loads(json.dumps(body))) == said
+
+
 def test_a_comparison_says_what_each_plugin_gives_to_both_nodes():
     comparison = NodeComparison(
         "web",
@@ -142,3 +167,10 @@ def test_amounts_are_exact_quantities():
     assert [quantity("cpu", amount) for amount in (0, 250, 2000)] == ["0", "250m", "2"]
     assert [quantity("memory", amount) for amount in (0, 1000, 3 * 2**30)] == ["0", "1000", "3Gi"]
     assert quantity("example.com/gpu", 1024) == "1024"
+
+
+def test_amounts_for_people_are_rounded_to_the_safe_side() -> None:
+    assert rounded("memory", 10 * 2**20 + 1, up=True) == 11 * 2**20
+    assert rounded("memory", 11 * 2**20 - 1, up=False) == 10 * 2**20
+    assert rounded("memory", 1000, up=True) == 1000
+    assert rounded("cpu", 12345678901, up=True) == 12345678901

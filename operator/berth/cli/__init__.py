@@ -1,4 +1,4 @@
-"""The command line: `berth run`, `demo`, `leader`, `simulate`, `judge`, `policy lint|import|diff`, `version`.
+"""The command line: `berth run`, `why`, `snapshot`, `simulate`, `leader`, `demo`, `judge`, `policy ...`, `version`.
 
 Parsing is argparse's; a command is a module that describes its parser and a function that returns an exit code. The
 module is imported when the command is chosen, so that no command waits for what another one needs. What a user got
@@ -24,6 +24,7 @@ WRITING_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBAD
 EXAMPLES = """examples:
   %(prog)s run                                        with $KUBECONFIG, ~/.kube/config or a pod's service account
   %(prog)s run --standalone --kubeconfig F --context C
+  %(prog)s why web-7d -n shop                         why is the pod pending, and what would help
   %(prog)s leader                                     which replica leads, and who stands by
   %(prog)s simulate --drain node-3                    what would happen, without anything happening
   %(prog)s policy lint policies/*.yaml                what is wrong with these policies, if anything
@@ -36,6 +37,8 @@ EXAMPLES = """examples:
 COMMANDS = {
     "run": ("schedule pods on a cluster", "berth.cli.run"),
     "demo": ("watch Berth work on an embedded cluster", "berth.cli.demo"),
+    "why": ("say why a pod is pending or on its node, and what would help", "berth.cli.why"),
+    "snapshot": ("write everything that decisions read into one file", "berth.cli.snapshot"),
     "leader": ("show which replica leads, and who stands by", "berth.cli.leader"),
     "simulate": ("show what would happen: where pods would go, and what would stay pending", "berth.cli.simulate"),
     "judge": ("decide cases from a file, without a cluster", "berth.cli.judge"),

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes_asyncio.config.kube_config import list_kube_config_contexts
 
 from berth.cluster.errors import CredentialsError
 
@@ -114,3 +115,18 @@ class Credentials:
             raise CredentialsError(
                 f"no kubeconfig (--kubeconfig, $KUBECONFIG, {DEFAULT_KUBECONFIG}) and no service account: {error}"
             ) from error
+
+
+def context_namespace(source: Source) -> str:
+    """The namespace of the kubeconfig's context, as kubectl uses it; `default` without one.
+
+    What is wrong with a kubeconfig is said by those who open it.
+    """
+    paths = source.kubeconfig or os.environ.get("KUBECONFIG") or str(Path(DEFAULT_KUBECONFIG).expanduser())
+    try:
+        contexts, current = list_kube_config_contexts(paths)
+    except (ConfigException, OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        return "default"
+    chosen = [each for each in contexts if each.get("name") == source.context] if source.context else [current]
+    details = chosen[0].get("context") if chosen and chosen[0] else None
+    return str((details or {}).get("namespace") or "default")

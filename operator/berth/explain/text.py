@@ -9,11 +9,13 @@ from berth.explain.records import (
     NodeComparison,
     NodeVerdict,
     PluginComparison,
+    PolicyReference,
     PreemptionCode,
     PreemptionNote,
     Reason,
     ScoredNode,
 )
+from berth.policy.defaults import BUILT_IN
 
 MOST_VICTIMS = 5
 
@@ -49,7 +51,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
 def _circumstances(explanation: Explanation) -> Iterator[str]:
     said = []
     if explanation.policy is not None:
-        said.append(f"SchedulingPolicy {explanation.policy.name}, generation {explanation.policy.generation}")
+        said.append(_policy(explanation.policy))
     said.append(f"priority {explanation.priority}")
     if explanation.since:
         said.append(f"since {explanation.since}")
@@ -64,6 +66,12 @@ def _circumstances(explanation: Explanation) -> Iterator[str]:
         yield f"  It waits for {', '.join(explanation.waits_for)}."
     if explanation.scheduler_message and explanation.scheduler_message != explanation.message:
         yield f"  As kube-scheduler says it: {explanation.scheduler_message}"
+
+
+def _policy(policy: PolicyReference) -> str:
+    if policy.name == BUILT_IN.name:
+        return "the built-in policy"
+    return f"SchedulingPolicy {policy.name}, generation {policy.generation}"
 
 
 def _about(reason: Reason) -> Iterator[str]:

@@ -38,7 +38,7 @@ class Snapshot:
 async def read_snapshot(api: Api, tell: Callable[[str], None], *, for_new_pods: bool = True) -> Snapshot:
     """Returns the objects of the cluster, trimmed; raises MayNotRead, ApiError or Unreachable.
 
-    `tell` is called with what is read next.
+    `tell` is called with what is read next, and with "" at the end.
     """
     snapshot = Snapshot()
     for resource in RESOURCES:
@@ -54,6 +54,7 @@ async def read_snapshot(api: Api, tell: Callable[[str], None], *, for_new_pods: 
             if error.status != 403:
                 raise
             snapshot.left_out.append(resource.kind)
+    tell("")
     return snapshot
 
 

@@ -143,7 +143,7 @@ def new_node(judgement: Judgement, like: Node) -> Edit | None:
     return replace(
         edit,
         code="AddNode",
-        text=f"Add a node like {like.name} ({_size(edit.node or fresh)}){extra}",
+        text=f"Add a node like {like.name} ({_size(like)}){extra}",
         rank=Rank.ADD_NODE,
         changes=(FieldChange("Node", "", f"like {like.name}"), *edit.changes),
     )

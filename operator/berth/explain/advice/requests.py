@@ -66,7 +66,7 @@ def reduced(judgement: Judgement, position: int) -> Iterator[PodChange]:
         ),
         lambda pod: with_requests(pod, left),
         Rank.SLIGHT if part >= LARGE_PART else Rank.DRASTIC if part <= 0 else Rank.LARGE,
-        1 - part,
+        2 * (1 - part),
     )
 
 
