@@ -1,8 +1,10 @@
 """Why a pod is pending: reasons, what comes closest, never or not now, preemption, advice."""
 
+from typing import Any
+
 import pytest
 
-from berth.explain import PodState
+from berth.explain import Explanation, PodState
 from berth.explain.records import Outlook, PreemptionCode
 from explain.clusters import World, explain
 from policy.builders import make_policy
@@ -17,7 +19,7 @@ def near(app: str, key: str = ZONE) -> dict[str, object]:
     return {REQUIRED: [{"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}]}
 
 
-def details(said) -> dict[str, list[str]]:
+def details(said: Explanation) -> dict[str, list[str]]:
     """By code: the nodes that come closest, and what is in the way there."""
     return {reason.code: [f"{miss.node} {miss.detail}" for miss in reason.nearest] for reason in said.reasons}
 
@@ -25,7 +27,7 @@ def details(said) -> dict[str, list[str]]:
 # --- reasons ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_reason_has_the_nodes_that_come_closest_with_what_they_lack():
+def test_a_reason_has_the_nodes_that_come_closest_with_what_they_lack() -> None:
     said = explain(
         make_node("n1", cpu="1"),
         make_node("n2", cpu="2"),
@@ -48,14 +50,14 @@ def test_a_reason_has_the_nodes_that_come_closest_with_what_they_lack():
     assert [miss.lacking for miss in reason.nearest] == [200, 240]
 
 
-def test_what_nominated_pods_will_use_is_not_free():
+def test_what_nominated_pods_will_use_is_not_free() -> None:
     said = explain(
         make_node("n1", cpu="2"), make_pod("first", cpu="1500m", nominated="n1", priority=5), make_pod("web", cpu="1")
     )
     assert said.reasons[0].nearest[0].detail == "lacks 500m cpu: 1 asked for, 500m free"
 
 
-def test_every_kind_of_reason_says_what_is_in_the_way():
+def test_every_kind_of_reason_says_what_is_in_the_way() -> None:
     nodes = [make_node("n1", labels={"disk": "hdd", ZONE: "a", HOST: "n1"}, taints=[("gpu", "a", "NoSchedule")])]
     assert details(explain(*nodes, make_pod("web"))) == {"UntoleratedTaint": ["n1 has the taint gpu=a:NoSchedule"]}
     plain = make_node("n1", labels={"disk": "hdd", ZONE: "a", HOST: "n1"})
@@ -83,7 +85,7 @@ def test_every_kind_of_reason_says_what_is_in_the_way():
     }
 
 
-def test_required_node_affinity_says_which_requirement_is_not_met():
+def test_required_node_affinity_says_which_requirement_is_not_met() -> None:
     term = {
         "matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["3"]}, {"key": "disk", "operator": "Exists"}]
     }
@@ -92,7 +94,7 @@ def test_required_node_affinity_says_which_requirement_is_not_met():
     assert details(said) == {"NodeAffinityMismatch": ["n1 does not match gen > 3"]}
 
 
-def test_a_cluster_without_nodes_is_a_reason_too():
+def test_a_cluster_without_nodes_is_a_reason_too() -> None:
     said = explain(make_pod("web"))
     assert [reason.code for reason in said.reasons] == ["NoNodes"]
     assert said.scheduler_message == "no nodes available to schedule pods"
@@ -101,13 +103,13 @@ def test_a_cluster_without_nodes_is_a_reason_too():
 # --- never or not now ------------------------------------------------------------------------------------------------
 
 
-def test_never_is_said_if_no_node_is_large_enough():
+def test_never_is_said_if_no_node_is_large_enough() -> None:
     said = explain(make_node("n1", cpu="4"), make_pod("web", cpu="5"))
     assert said.prospect is not None
     assert said.prospect.outlook is Outlook.NEVER
 
 
-def test_not_now_names_nodes_that_could_take_it_if_pods_left():
+def test_not_now_names_nodes_that_could_take_it_if_pods_left() -> None:
     said = explain(
         make_node("n1", cpu="4"), make_node("n2", cpu="1"), make_pod("x", cpu="3", node="n1"), make_pod("web", cpu="2")
     )
@@ -116,7 +118,7 @@ def test_not_now_names_nodes_that_could_take_it_if_pods_left():
     assert said.prospect.message == "Not now: 1 node of 2 could take it if pods left them, such as n1."
 
 
-def test_a_pod_that_waits_for_another_to_come_is_not_said_to_fit_never():
+def test_a_pod_that_waits_for_another_to_come_is_not_said_to_fit_never() -> None:
     node = make_node("n1", labels={ZONE: "a"})
     said = explain(node, make_pod("web", affinity={"podAffinity": near("db")}))
     assert said.prospect is not None
@@ -124,7 +126,7 @@ def test_a_pod_that_waits_for_another_to_come_is_not_said_to_fit_never():
     assert said.prospect.examples == ()
 
 
-def test_a_missing_claim_is_not_never():
+def test_a_missing_claim_is_not_never() -> None:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     said = explain(make_node("n1"), make_pod("web", volumes=volumes))
     assert [reason.code for reason in said.reasons] == ["ClaimNotFound"]
@@ -135,7 +137,7 @@ def test_a_missing_claim_is_not_never():
 # --- preemption ------------------------------------------------------------------------------------------------------
 
 
-def test_preemption_says_whom_it_would_evict():
+def test_preemption_says_whom_it_would_evict() -> None:
     said = explain(make_node("n1", cpu="2"), make_pod("low", cpu="2", node="n1"), make_pod("web", cpu="1", priority=9))
     note = said.preemption
     assert note is not None
@@ -143,7 +145,7 @@ def test_preemption_says_whom_it_would_evict():
     assert said.advice == ()
 
 
-def test_preemption_says_which_budgets_it_violates():
+def test_preemption_says_which_budgets_it_violates() -> None:
     budget = make_object(
         "PodDisruptionBudget",
         "keep",
@@ -167,13 +169,13 @@ def test_preemption_says_which_budgets_it_violates():
         (make_pod("web", node_selector={"a": "b"}, priority=9), PreemptionCode.NOTHING_TO_GAIN),
     ],
 )
-def test_why_preemption_does_not_help(pod, code):
+def test_why_preemption_does_not_help(pod: dict[str, Any], code: PreemptionCode) -> None:
     said = explain(make_node("n1", cpu="2"), make_pod("low", cpu="2", node="n1"), pod)
     assert said.preemption is not None
     assert said.preemption.code is code
 
 
-def test_a_policy_may_have_preemption_switched_off():
+def test_a_policy_may_have_preemption_switched_off() -> None:
     policy = make_policy("calm", schedulerName="calm", preemption={"enabled": False})
     pod = make_pod("web", cpu="1", priority=9, scheduler="calm")
     said = explain(policy, make_node("n1", cpu="2"), make_pod("low", cpu="2", node="n1"), pod)
@@ -183,7 +185,7 @@ def test_a_policy_may_have_preemption_switched_off():
     assert said.policy.name == "calm"
 
 
-def test_victims_that_are_leaving_are_waited_for():
+def test_victims_that_are_leaving_are_waited_for() -> None:
     low = make_pod(
         "low",
         cpu="2",
@@ -201,11 +203,11 @@ def test_victims_that_are_leaving_are_waited_for():
 # --- advice ----------------------------------------------------------------------------------------------------------
 
 
-def advice(*bodies) -> list[str]:
+def advice(*bodies: dict[str, Any]) -> list[str]:
     return [each.sentence for each in explain(*bodies).advice]
 
 
-def test_the_largest_request_that_fits_is_advised_and_what_a_node_would_need():
+def test_the_largest_request_that_fits_is_advised_and_what_a_node_would_need() -> None:
     assert advice(
         make_node("n1", cpu="1"),
         make_node("n2", cpu="2"),
@@ -219,7 +221,7 @@ def test_the_largest_request_that_fits_is_advised_and_what_a_node_would_need():
     ]
 
 
-def test_a_toleration_is_advised_before_the_removal_of_the_taint():
+def test_a_toleration_is_advised_before_the_removal_of_the_taint() -> None:
     node = make_node("n1", taints=[("gpu", "a", "NoSchedule")])
     assert advice(node, make_node("n2", cpu="0"), make_pod("web", cpu="1"))[:2] == [
         "Add a toleration for gpu=a:NoSchedule: it fits on n1.",
@@ -227,12 +229,12 @@ def test_a_toleration_is_advised_before_the_removal_of_the_taint():
     ]
 
 
-def test_a_cordoned_node_is_uncordoned_rather_than_tolerated():
+def test_a_cordoned_node_is_uncordoned_rather_than_tolerated() -> None:
     node = make_node("n1", unschedulable=True, taints=[("node.kubernetes.io/unschedulable", "", "NoSchedule")])
     assert advice(node, make_pod("web"))[0] == "Uncordon node n1: it fits on n1."
 
 
-def test_another_value_of_a_selector_is_advised_where_nodes_have_one():
+def test_another_value_of_a_selector_is_advised_where_nodes_have_one() -> None:
     nodes = [make_node(f"n{i}", labels={"disk": "hdd"}) for i in range(3)]
     assert advice(*nodes, make_pod("web", node_selector={"disk": "sdd"}))[:2] == [
         "Change the nodeSelector disk=sdd to disk=hdd: it fits on 3 nodes, such as n0.",
@@ -240,7 +242,7 @@ def test_another_value_of_a_selector_is_advised_where_nodes_have_one():
     ]
 
 
-def test_spreading_is_relaxed_by_as_little_as_helps():
+def test_spreading_is_relaxed_by_as_little_as_helps() -> None:
     constraint = {
         "maxSkew": 1,
         "topologyKey": ZONE,
@@ -256,12 +258,12 @@ def test_spreading_is_relaxed_by_as_little_as_helps():
     assert advice(*bodies)[0] == f"Raise maxSkew over {ZONE} from 1 to 3: it fits on n1."
 
 
-def test_a_free_host_port_is_advised():
+def test_a_free_host_port_is_advised() -> None:
     bodies = [make_node("n1"), make_pod("x", node="n1", ports=[80]), make_pod("web", ports=[80])]
     assert advice(*bodies)[0] == "Use host port 81 instead of 80 (TCP): it fits on n1."
 
 
-def test_several_changes_are_advised_together_where_no_single_one_helps():
+def test_several_changes_are_advised_together_where_no_single_one_helps() -> None:
     node = make_node("n1", cpu="1", taints=[("gpu", "a", "NoSchedule")])
     said = explain(node, make_pod("web", cpu="1200m"))
     assert said.advice[0].sentence == (
@@ -270,7 +272,7 @@ def test_several_changes_are_advised_together_where_no_single_one_helps():
     assert said.advice[0].code == "AddToleration+ReduceRequest"
 
 
-def test_the_anti_affinity_of_others_is_answered_by_another_label():
+def test_the_anti_affinity_of_others_is_answered_by_another_label() -> None:
     node = make_node("n1", labels={ZONE: "a"})
     alone = make_pod("alone", node="n1", affinity={"podAntiAffinity": near("web")})
     said = advice(node, alone, make_pod("web", labels={"app": "web"}))
@@ -280,12 +282,12 @@ def test_the_anti_affinity_of_others_is_answered_by_another_label():
 # --- everything else that a pod may wait for -------------------------------------------------------------------------
 
 
-def test_a_gated_pod_says_its_gates():
+def test_a_gated_pod_says_its_gates() -> None:
     said = explain(make_node("n1"), make_pod("web", gates=["quota"]))
     assert (said.state, said.waits_for) == (PodState.GATED, ("quota",))
 
 
-def test_a_scheduler_name_with_a_slip_is_not_served_and_says_what_was_meant():
+def test_a_scheduler_name_with_a_slip_is_not_served_and_says_what_was_meant() -> None:
     policy = make_policy("berth-binpack", schedulerName="berth-binpack")
     said = explain(policy, make_node("n1"), make_pod("web", scheduler="berth-binpak"))
     assert (said.state, said.did_you_mean) == (PodState.NOT_SERVED, "berth-binpack")
@@ -293,39 +295,39 @@ def test_a_scheduler_name_with_a_slip_is_not_served_and_says_what_was_meant():
 
 
 @pytest.mark.parametrize("scheduler", ["default-scheduler", "volcano"])
-def test_a_pod_of_another_scheduler_is_not_ours(scheduler):
+def test_a_pod_of_another_scheduler_is_not_ours(scheduler: str) -> None:
     said = explain(make_node("n1"), make_pod("web", scheduler=scheduler))
     assert (said.state, said.did_you_mean) == (PodState.OTHER_SCHEDULER, "")
 
 
-def test_a_pod_that_no_policy_selects_is_not_served():
+def test_a_pod_that_no_policy_selects_is_not_served() -> None:
     policy = make_policy("shop", podSelector={"matchLabels": {"app": "shop"}}, schedulerName="shop")
     said = explain(policy, make_node("n1"), make_pod("web", scheduler="shop"))
     assert said.state is PodState.NOT_SERVED
     assert "these select other pods: shop (podSelector)" in said.message
 
 
-def test_an_invalid_pod_and_one_that_is_being_deleted_are_not_judged():
+def test_an_invalid_pod_and_one_that_is_being_deleted_are_not_judged() -> None:
     broken = make_pod("web", cpu="a lot")
     assert explain(make_node("n1"), broken).state is PodState.INVALID
     assert explain(make_node("n1"), make_pod("web", deleting=True)).state is PodState.TERMINATING
 
 
-def test_a_pod_that_fits_says_where():
+def test_a_pod_that_fits_says_where() -> None:
     said = explain(make_node("n1"), make_node("n2", cpu="0"), make_pod("web", cpu="1"))
     assert said.state is PodState.PENDING
     assert said.prospect is not None
     assert (said.prospect.outlook, said.prospect.examples) == (Outlook.FITS, ("n1",))
 
 
-def test_extenders_are_not_asked_and_the_explanation_says_so():
+def test_extenders_are_not_asked_and_the_explanation_says_so() -> None:
     extender = {"urlPrefix": "https://extender.example.com", "filterVerb": "filter"}
     policy = make_policy("ext", schedulerName="ext", extenders=[extender])
     said = explain(policy, make_node("n1"), make_pod("web", scheduler="ext"))
     assert said.notes == ("SchedulingPolicy ext has extenders, which were not asked: they may reject more nodes.",)
 
 
-def test_verdicts_of_all_plugins_on_every_node_are_there_on_request():
+def test_verdicts_of_all_plugins_on_every_node_are_there_on_request() -> None:
     world = World(
         make_node("n1", taints=[("gpu", "", "NoSchedule")]),
         make_node("n2", cpu="0", taints=[("gpu", "", "NoSchedule")]),

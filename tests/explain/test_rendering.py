@@ -1,6 +1,7 @@
 """An explanation as an API object and as lines: both say the same, and leave out what is not known."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,13 @@ from explain.clusters import World
 from policy.builders import make_policy
 from support.builders import make_node, make_pod
 
-WEB = {"name": "web", "namespace": "shop", "uid": "u1", "created": "2026-01-01T00:00:00Z", "labels": {"app": "web"}}
+WEB: dict[str, Any] = {
+    "name": "web",
+    "namespace": "shop",
+    "uid": "u1",
+    "created": "2026-01-01T00:00:00Z",
+    "labels": {"app": "web"},
+}
 PENDING = Explanation(
     **WEB,
     scheduler_name="berth",
@@ -65,7 +72,7 @@ PENDING = Explanation(
 )
 
 
-def test_an_explanation_is_an_api_object_with_the_metadata_of_the_pod():
+def test_an_explanation_is_an_api_object_with_the_metadata_of_the_pod() -> None:
     body = to_object(PENDING)
     assert (body["apiVersion"], body["kind"]) == ("explain.berth.dev/v1alpha1", "Explanation")
     assert body["metadata"] == {
@@ -98,7 +105,7 @@ def test_an_explanation_is_an_api_object_with_the_metadata_of_the_pod():
     assert status["advice"][0]["changes"][0]["after"] == "960m"
 
 
-def test_what_is_not_known_is_left_out_of_the_object():
+def test_what_is_not_known_is_left_out_of_the_object() -> None:
     plain = Explanation(
         **WEB, scheduler_name="other", priority=0, state=PodState.OTHER_SCHEDULER, message="it is not ours"
     )
@@ -110,7 +117,7 @@ def test_what_is_not_known_is_left_out_of_the_object():
     }
 
 
-def test_an_explanation_reads_as_lines():
+def test_an_explanation_reads_as_lines() -> None:
     assert sentences(PENDING) == [
         "Pod shop/web is Unschedulable: 0/2 nodes are available: 2 Insufficient cpu.",
         "  SchedulingPolicy berth, generation 3, priority 10, 1 attempt",
@@ -141,7 +148,7 @@ def test_an_object_is_read_as_what_it_was(name: str) -> None:
     assert from_object(json.loads(json.dumps(body))) == said
 
 
-def test_a_comparison_says_what_each_plugin_gives_to_both_nodes():
+def test_a_comparison_says_what_each_plugin_gives_to_both_nodes() -> None:
     comparison = NodeComparison(
         "web",
         "shop",
@@ -163,7 +170,7 @@ def test_a_comparison_says_what_each_plugin_gives_to_both_nodes():
     ]
 
 
-def test_amounts_are_exact_quantities():
+def test_amounts_are_exact_quantities() -> None:
     assert [quantity("cpu", amount) for amount in (0, 250, 2000)] == ["0", "250m", "2"]
     assert [quantity("memory", amount) for amount in (0, 1000, 3 * 2**30)] == ["0", "1000", "3Gi"]
     assert quantity("example.com/gpu", 1024) == "1024"

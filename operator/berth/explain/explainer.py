@@ -163,7 +163,7 @@ class Explainer:
         if judgement.fits:
             return facts | {"message": _fitting(judgement, waiting)}
         diagnosis = judgement.diagnosis
-        events = sorted(diagnosis.wakes_on)
+        events = sorted(diagnosis.retry_events)
         facts |= {"message": diagnosis.message, "scheduler_message": diagnosis.message}
         facts |= {"reasons": reasons_of(judgement)}
         if waiting is None or not waiting.retried_on:

@@ -53,5 +53,5 @@ def _queued(item: QueuedPod, queue: Queue, now: float) -> Standing:
         due_seconds=None if due is None else max(due, 0.0),
         attempts=item.attempts,
         place=queue.place_of(item),
-        retried_on=item.wakes_on if item.part is Part.UNSCHEDULABLE else NOTHING,
+        retried_on=item.retry_events if item.part is Part.UNSCHEDULABLE else NOTHING,
     )

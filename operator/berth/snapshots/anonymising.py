@@ -178,10 +178,9 @@ class _Walk:
 
     def _requirement(self, body: Mapping[str, Any]) -> Body:
         """A requirement of a selector, a taint or a toleration."""
-        if body["key"] == NODE_NAME:
-            key, change = NODE_NAME, self.name
-        else:
-            key, change = self.label_key(body["key"]), self.label_value
+        is_name = body["key"] == NODE_NAME
+        key = NODE_NAME if is_name else self.label_key(body["key"])
+        change: Callable[[str], str] = self.name if is_name else self.label_value
         changed: Body = {**body, "key": key}
         if isinstance(body.get("values"), list):
             changed["values"] = [change(value) if isinstance(value, str) else value for value in body["values"]]
