@@ -62,7 +62,7 @@ def test_a_pending_pod_is_explained_with_reasons_and_advice(snapshot: str, capsy
         "  1. Add a toleration for gpu:NoSchedule: it fits on n2.",
         "  2. Request 1 cpu in all instead of 2: it fits on n1.",
         "  3. Remove from node n2 the taint gpu:NoSchedule: it fits on n2.",
-        "  4. Give node n1 1 cpu more, or free as much there: it fits on n1.",
+        "  4. Give node n1 1 cpu more: it fits on n1.",
         "  5. Add a node like n1 (1 cpu, 16Gi memory) with 2 cpu: it fits there.",
         "It is tried again on these events: "
         "AssignedPodDelete, AssignedPodShrunk, NodeAdd, NodeAllocatable, NodeTaints.",

@@ -216,7 +216,7 @@ def test_the_largest_request_that_fits_is_advised_and_what_a_node_would_need() -
     ) == [
         "Request 1 cpu in all instead of 1200m: it fits on n1.",
         "Raise its priority from 0 to 1 (with a PriorityClass): preemption would evict 1 pod on n2.",
-        "Give node n1 200m cpu more, or free as much there: it fits on n1.",
+        "Give node n2 240m cpu more, or free as much there: it fits on n2.",
         "Add a node like n2 (2 cpu, 16Gi memory): it fits there.",
     ]
 

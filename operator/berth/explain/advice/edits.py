@@ -18,8 +18,8 @@ class Rank(IntEnum):
     SLIGHT = 1  # it keeps what the pod is about
     RULE = 2  # it drops a rule of the pod
     NODE = 3
-    LARGE = 4
-    ADD_NODE = 5
+    ADD_NODE = 4
+    LARGE = 5  # far from what the pod asks for, or from what the node is
     DRASTIC = 6  # the pod would be another one, or the taint means that the node is not healthy
 
 

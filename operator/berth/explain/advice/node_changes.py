@@ -68,7 +68,8 @@ def _more(judgement: Judgement, position: int) -> Iterator[NodeChange]:
         for r, amount in grown.items()
     )
     size = 1 + max((asked - free) / asked for asked, free in short.values())
-    text = f"Give node {name} {' and '.join(added)} more, or free as much there"
+    can_be_freed = all(asked <= node.allocatable.get(resource, 0) for resource, (asked, _) in short.items())
+    text = f"Give node {name} {' and '.join(added)} more{', or free as much there' if can_be_freed else ''}"
     if set(more) == {"pods"}:
         text = f"Allow {count(more['pods'], 'more pod')} on node {name}, or free a place there"
     yield NodeChange(
@@ -76,7 +77,8 @@ def _more(judgement: Judgement, position: int) -> Iterator[NodeChange]:
         text,
         changes,
         lambda node: replace(node, allocatable={**node.allocatable, **grown}),
-        size=size,
+        Rank.NODE if can_be_freed else Rank.LARGE,
+        size,
     )
 
 
