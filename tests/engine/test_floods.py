@@ -241,11 +241,11 @@ def test_a_namespace_that_gets_labels_is_selected_by_terms_that_it_was_matched_w
 def test_questions_that_neither_a_label_nor_a_namespace_finds_are_few(world: World) -> None:
     """As many as have 256 requirements together, and the last one in any case."""
     for number in range(MANY):
-        world.decide(affinity=anti(pod_term(number, HOSTNAME)))
+        world.outcome(affinity=anti(pod_term(number, HOSTNAME)))
     assert 0 < world.state.table.statistics()["wide_questions"] <= 128
     for first in range(6):
         long = [{"key": f"k{number}", "operator": "DoesNotExist"} for number in range(first, first + 60)]
-        world.decide(affinity=anti(pod_term(0, HOSTNAME, matchExpressions=long)))
+        world.outcome(affinity=anti(pod_term(0, HOSTNAME, matchExpressions=long)))
     assert world.state.table.statistics()["wide_questions"] == 4
 
 

@@ -363,7 +363,7 @@ CLUSTER: Final = (
     Mutation(
         "a pod that was read is a namesake",
         "cluster/binder.py",
-        'return body if metadata["uid"] == pod.uid else None',
+        "return body if identity.uid == pod.uid else None",
         "return body",
         ("tests/cluster/test_binder.py",),
     ),
