@@ -1,4 +1,4 @@
-"""`berth why` and `berth snapshot`: on a snapshot, on a cluster, and with the API of explanations."""
+"""`berth why` and `berth snapshot`: on a snapshot and on a cluster."""
 
 import asyncio
 import io
@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.explain import to_object
 from berth.snapshots.files import read_file
-from cluster.server import Answer, Server, listed, refusal, serving, write_kubeconfig
-from explain.clusters import World
+from cluster.server import Server, listed, refusal, serving, write_kubeconfig
 from policy.builders import make_policy
 from support.builders import make_node, make_object, make_pod
 from support.commands import exit_code, forget_settings
@@ -22,7 +20,6 @@ Captured = pytest.CaptureFixture[str]
 NODES = [make_node("n1", cpu="1", labels={"zone": "a"}), make_node("n2", cpu="4", taints=[("gpu", "", "NoSchedule")])]
 PODS = [make_pod("web", namespace="shop", cpu="2"), make_pod("there", namespace="shop", node="n1")]
 CLUSTER = [*NODES, *PODS, make_policy("calm", schedulerName="calm")]
-EXPLANATION = "/apis/explain.berth.dev/v1alpha1/namespaces/shop/explanations/web"
 
 
 @pytest.fixture(autouse=True)
@@ -187,9 +184,7 @@ async def ask(tmp_path: Path, server: Server, *arguments: str) -> int:
     return await asyncio.to_thread(exit_code, *arguments, "--kubeconfig", str(kubeconfig))
 
 
-async def test_without_the_api_the_cluster_is_read_and_judged_here_and_that_is_said(
-    tmp_path: Path, capsys: Captured
-) -> None:
+async def test_the_cluster_is_read_and_judged_here_and_that_is_said(tmp_path: Path, capsys: Captured) -> None:
     async with serving() as server:
         fill(server, *CLUSTER)
         assert await ask(tmp_path, server, "why", "web", "-n", "shop") == 0
@@ -197,34 +192,6 @@ async def test_without_the_api_the_cluster_is_read_and_judged_here_and_that_is_s
     out, err = capsys.readouterr()
     assert out.startswith("Pod shop/web is Unschedulable: 0/2 nodes are available")
     assert "judged by this command with your own rights, not by the running scheduler" in err
-
-
-async def test_the_api_of_explanations_answers_where_it_is_installed(tmp_path: Path, capsys: Captured) -> None:
-    said = World(*CLUSTER).explain("web", "shop")
-    async with serving() as server:
-        server.answer("GET", EXPLANATION, Answer(200, to_object(said)))
-        assert await ask(tmp_path, server, "why", "web", "-n", "shop", "--node", "n1") == 0
-        (request,) = server.requests
-        assert (request.path, request.query) == (EXPLANATION, {"node": "n1"})
-    out, err = capsys.readouterr()
-    assert out.startswith("Pod shop/web is Unschedulable: 0/2 nodes are available")
-    assert err == ""
-
-
-@pytest.mark.parametrize("status", [403, 404, 503])
-async def test_an_api_that_does_not_answer_is_done_without(tmp_path: Path, capsys: Captured, status: int) -> None:
-    async with serving() as server:
-        fill(server, *CLUSTER)
-        server.answer("GET", EXPLANATION, refusal(status, "Reason", "no"))
-        assert await ask(tmp_path, server, "why", "web", "-n", "shop") == 0
-    assert "with your own rights" in capsys.readouterr().err
-
-
-async def test_an_answer_that_cannot_be_read_is_an_error(tmp_path: Path, capsys: Captured) -> None:
-    async with serving() as server:
-        server.answer("GET", EXPLANATION, Answer(200, {"kind": "Explanation"}))
-        assert await ask(tmp_path, server, "why", "web", "-n", "shop") == 1
-    assert "an answer that this version cannot read" in capsys.readouterr().err
 
 
 async def test_what_the_user_may_not_list_is_named_with_a_way_out(tmp_path: Path, capsys: Captured) -> None:

@@ -1,4 +1,4 @@
-"""Where the answer of `berth why` comes from: the API of explanations, the cluster itself, or a snapshot."""
+"""Where the answer of `berth why` comes from: the engine in this process, on a cluster or on a snapshot."""
 
 import argparse
 import sys
@@ -7,10 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from berth.cluster.api import Api
-from berth.cluster.errors import ApiError
 from berth.explain import Explainer, Explanation, NoComparison, NodeComparison, find_subject, finish
-from berth.explain.objects import API_VERSION
-from berth.explain.reading import from_object
 from berth.snapshots.offline import OfflineCluster
 from berth.snapshots.reading import read_snapshot
 
@@ -19,7 +16,6 @@ Key = tuple[str, str]
 
 IN_THIS_PROCESS: Final = "judged by this command with your own rights, not by the running scheduler"
 NO_QUEUE: Final = "Judged by this command: the queue and recorded decisions are not known."
-NOT_ANSWERING: Final = (404, 403, 503)  # it is not installed, the user may not use it, or no replica answers
 
 
 class NoAnswer(Exception):
@@ -32,25 +28,6 @@ class Answer:
 
     said: Explanation | NodeComparison
     note: str = ""
-
-
-def explanation_path(key: Key) -> str:
-    """Returns where the API of explanations has the one of a pod."""
-    return f"/apis/{API_VERSION}/namespaces/{key[0]}/explanations/{key[1]}"
-
-
-async def from_api(api: Api, key: Key, options: argparse.Namespace) -> Answer | None:
-    """Returns the answer of the running scheduler; None if its API is not installed, or not for this user or pod."""
-    nodes = "*" if options.output == "wide" else options.node
-    try:
-        _, body = await api.request("GET", explanation_path(key), query={"node": nodes} if nodes else None)
-        return Answer(from_object(body))
-    except ApiError as error:
-        if error.status in NOT_ANSWERING:
-            return None
-        raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise NoAnswer(f"the API of explanations gave an answer that this version cannot read: {error!r}") from error
 
 
 async def from_cluster(api: Api, key: Key, options: argparse.Namespace) -> Answer:

@@ -10,7 +10,7 @@ import orjson
 import yaml
 
 from berth.cli.common import FAILED, OK, USAGE, add_credentials, complain, credentials_source, describe, silence_logs
-from berth.cli.explaining import Answer, NoAnswer, from_api, from_cluster, from_items
+from berth.cli.explaining import Answer, NoAnswer, from_cluster, from_items
 from berth.cluster.api import Api
 from berth.cluster.credentials import Credentials, context_namespace
 from berth.cluster.errors import ApiError, CredentialsError, Unreachable
@@ -23,9 +23,8 @@ from berth.snapshots.files import BadSnapshot, read_file
 from berth.snapshots.reading import MayNotRead
 
 EXIT_CODES: Final = "exit codes:\n  0  answered\n  1  there is no such pod, or it failed\n  2  usage error\n"
-MORE: Final = """The answer is the running scheduler's if its API of explanations is installed. Otherwise the cluster is
-read with your own rights, and judged by this command: the same engine decides, but it does not know the queue. Nothing
-is written. With --snapshot no cluster is asked.
+MORE: Final = """The cluster is read with your own rights, and judged by this command: the same engine decides, but it does
+not know the queue of the running scheduler. Nothing is written. With --snapshot no cluster is asked.
 
 examples:
   %(prog)s web-7d -n shop                           why is it pending, what would help
@@ -87,8 +86,7 @@ async def _ask_cluster(options: argparse.Namespace) -> Answer:
     api = Api(Credentials(source))
     try:
         await api.open()
-        answer = None if options.compare else await from_api(api, key, options)
-        return answer or await from_cluster(api, key, options)
+        return await from_cluster(api, key, options)
     finally:
         await api.close()
 
