@@ -23,8 +23,8 @@ from berth.snapshots.files import BadSnapshot, read_file
 from berth.snapshots.reading import MayNotRead
 
 EXIT_CODES: Final = "exit codes:\n  0  answered\n  1  there is no such pod, or it failed\n  2  usage error\n"
-MORE: Final = """The cluster is read with your own rights, and judged by this command: the same engine decides, but it does
-not know the queue of the running scheduler. Nothing is written. With --snapshot no cluster is asked.
+MORE: Final = """The cluster is read with your own rights, and judged by this command. The same engine decides, but
+it does not know the queue of the running scheduler. Nothing is written. With --snapshot no cluster is asked.
 
 examples:
   %(prog)s web-7d -n shop                           why is it pending, what would help
