@@ -22,7 +22,7 @@ JOBS ?= $(if $(filter 1,$(words $(filter tests/%,$(ARGS)))),$(if $(findstring .p
 PYTEST = $(RUN) -m pytest -n '$(JOBS)' --dist worksteal
 
 # Modules are compiled once, and not by each of the many processes that tests start, whatever the environment says.
-test test-all coverage cluster-test: export PYTHONDONTWRITEBYTECODE =
+test test-all cluster-test: export PYTHONDONTWRITEBYTECODE =
 
 # What is drawn from a seed is drawn again from it: the order of sets must not change it from run to run.
 export PYTHONHASHSEED ?= 0
@@ -40,7 +40,7 @@ SIZE ?= 10
 NOMINATED ?=
 OUT ?=
 
-.PHONY: help install demo test test-all coverage check docs lock sbom control-plane cluster-test oracle vectors simulate mutations soak clean
+.PHONY: help install demo test test-all check docs lock sbom control-plane cluster-test oracle vectors simulate mutations soak clean
 .PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-cluster bench-scale bench-takeover bench-floods bench-writes bench-simulate
 
 help: ## list the targets
