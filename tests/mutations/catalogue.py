@@ -569,16 +569,23 @@ SCHEDULER: Final = (
     Mutation(
         "own evictions stop counting at once",
         "scheduler/preemption/disruptions.py",
-        "if passed >= MOST_SECONDS or (passed >= LEAST_SECONDS and self._are_written(leaver)):",
+        "if passed >= MOST_SECONDS or (passed >= LEAST_SECONDS and self._is_included(leaver)):",
         "if True:",
         ("tests/scheduler/test_preempting.py", "tests/scheduler/test_preempting_in_disorder.py"),
     ),
     Mutation(
         "own evictions stop counting before the budgets are written",
         "scheduler/preemption/disruptions.py",
-        "(passed >= LEAST_SECONDS and self._are_written(leaver))",
+        "(passed >= LEAST_SECONDS and self._is_included(leaver))",
         "passed >= LEAST_SECONDS",
         ("tests/scheduler/test_preempting.py", "tests/scheduler/test_preempting_in_disorder.py"),
+    ),
+    Mutation(
+        "own evictions stop counting when a controller that is behind writes a budget",
+        "scheduler/preemption/disruptions.py",
+        "return not leaver.awaited and all(",
+        "return all(",
+        ("tests/scheduler/test_disruptions.py",),
     ),
     Mutation(
         "a pod that is relabelled counts against its old budgets alone",

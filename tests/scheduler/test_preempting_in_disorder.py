@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from berth.scheduler.preemption.disruptions import MOST_SECONDS
 from berth.scheduler.preemption.evicting import SHOWN_SECONDS
 from berth.scheduler.queue.queue import Part
 from scheduler.harness import Harness, running
@@ -19,7 +20,7 @@ def budget(name: str, allowed: int, **labels: str) -> Body:
         "kind": "PodDisruptionBudget",
         "metadata": {"name": name, "namespace": "default", "uid": f"budget-{name}"},
         "spec": {"selector": {"matchLabels": labels}},
-        "status": {"disruptionsAllowed": allowed},
+        "status": {"disruptionsAllowed": allowed, "currentHealthy": 3},
     }
 
 
@@ -306,7 +307,9 @@ async def test_they_count_once_when_the_status_shows_them() -> None:
         harness.write(high("one"))
         await harness.go()
         harness.cluster.change(
-            "PodDisruptionBudget", "default/b", lambda body: body["status"].update(disruptionsAllowed=1)
+            "PodDisruptionBudget",
+            "default/b",
+            lambda body: body["status"].update(disruptionsAllowed=1, currentHealthy=2),
         )
         await harness.pass_time(2)
         harness.write(high("two"))
@@ -351,7 +354,7 @@ async def test_a_pod_of_which_only_the_successor_is_heard_does_not_count_for_eve
         harness.write(low(victim, node="m0", cpu="0", labels={"app": "x"}, uid="successor"))
         await harness.pass_time(SHOWN_SECONDS + 1)
         harness.write(high("two"))  # looks, and finds that the pod is gone
-        await harness.pass_time(12)
+        await harness.pass_time(MOST_SECONDS)
         harness.write(high("three"))
         await harness.go()
         assert sorted(name.split("-")[0] for name in harness.cluster.evictions) == ["dear", "low", "low"]

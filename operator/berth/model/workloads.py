@@ -53,6 +53,8 @@ class WorkloadOwner:
 class DisruptionBudget:
     """A PodDisruptionBudget; `disrupted_pods` are the names of pods whose eviction is already counted.
 
+    `current_healthy` is the number of healthy pods from which the disruptions allowed were computed.
+
     For preemption an empty selector, not only a missing one, selects no pods.
     """
 
@@ -63,6 +65,7 @@ class DisruptionBudget:
     selector: LabelSelector | None
     disruptions_allowed: int
     disrupted_pods: frozenset[str]
+    current_healthy: int
 
 
 def parse_namespace(body: object) -> Namespace:
@@ -124,12 +127,13 @@ def _owner(body: Body, kind: str) -> WorkloadOwner:
 def _disruption_budget(body: Body) -> DisruptionBudget:
     metadata = read_metadata(body, namespaced=True)
     selector = read_optional(body, "spec", lambda spec: read_label_selector(spec, "selector"))
-    allowed, disrupted = read_optional(body, "status", _budget_status) or (0, frozenset())
+    status = read_optional(body, "status", _budget_status) or (0, frozenset(), 0)
     return DisruptionBudget(
-        metadata.namespace, metadata.name, metadata.uid, metadata.resource_version, selector, allowed, disrupted
+        metadata.namespace, metadata.name, metadata.uid, metadata.resource_version, selector, *status
     )
 
 
-def _budget_status(status: Body) -> tuple[int, frozenset[str]]:
+def _budget_status(status: Body) -> tuple[int, frozenset[str], int]:
+    allowed = read_integer(status, "disruptionsAllowed", -MAX_INT32, MAX_INT32, 0)
     disrupted = frozenset(str(name) for name in read_object(status, "disruptedPods"))
-    return read_integer(status, "disruptionsAllowed", -MAX_INT32, MAX_INT32, 0), disrupted
+    return allowed, disrupted, read_integer(status, "currentHealthy", -MAX_INT32, MAX_INT32, 0)
