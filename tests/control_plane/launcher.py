@@ -9,6 +9,10 @@ controllers do not run here: ServiceAccount (pods need no account) and TaintNode
 tainted). kube-apiserver makes its serving certificate itself; the key that it signs account tokens with is an elliptic
 one, which takes nothing but random bytes.
 
+It has the credentials of a front proxy, for aggregated APIs: an APIService whose Service is of type ExternalName
+`localhost` reaches a process on this machine. With `routes_by_endpoints` it resolves other Services itself, by their
+EndpointSlices, which no proxy does here.
+
 write_kubeconfig() makes credentials of one of the `USERS`, who are administrators as well, for another address of the
 same server. With `audit` the API server writes who has bound which pod when (`binds`).
 
@@ -37,6 +41,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, TypeVar
 
+from berth.sim.server.certificates import make_credentials
+from berth.sim.server.front_proxy import CLIENT, EXTRA, GROUP, USER
 from control_plane.process import Process, ProgramFailed, free_port, http_get
 from control_plane.programs import MissingPrograms, Programs, find_programs
 
@@ -98,8 +104,10 @@ class ControlPlane:
         logs: Path | None = None,
         audit: bool = False,
         without_admission: Sequence[str] = (),
+        routes_by_endpoints: bool = False,
     ) -> None:
         self._audit = audit
+        self._routes_by_endpoints = routes_by_endpoints
         self._without_admission = (*UNSERVED_ADMISSION, *without_admission)
         self._tokens = {user: secrets.token_hex(16) for user in USERS}
         self._programs = programs or find_programs()
@@ -315,7 +323,20 @@ class ControlPlane:
             "--max-mutating-requests-inflight=1000",
             "--delete-collection-workers=8",
             "--profiling=false",
+            *self._front_proxy_arguments(),
             *self._audit_arguments(),
+        ]
+
+    def _front_proxy_arguments(self) -> list[str]:
+        return [
+            f"--requestheader-client-ca-file={self.folder / 'front-proxy-ca.crt'}",
+            f"--requestheader-allowed-names={CLIENT}",
+            f"--requestheader-username-headers={USER}",
+            f"--requestheader-group-headers={GROUP}",
+            f"--requestheader-extra-headers-prefix={EXTRA}",
+            f"--proxy-client-cert-file={self.folder / 'front-proxy.pem'}",
+            f"--proxy-client-key-file={self.folder / 'front-proxy.pem'}",
+            *(["--enable-aggregator-routing"] if self._routes_by_endpoints else []),
         ]
 
     def _audit_arguments(self) -> list[str]:
@@ -369,6 +390,9 @@ class ControlPlane:
         key = base64.encodebytes(KEY_PREFIX + b"\x01" + secrets.token_bytes(31) + KEY_SUFFIX).decode()
         pem = f"-----BEGIN EC PRIVATE KEY-----\n{key}-----END EC PRIVATE KEY-----\n"
         _write_secret(self.folder / "account.key", pem)
+        front_proxy = make_credentials()
+        (self.folder / "front-proxy-ca.crt").write_text(front_proxy.authority)
+        _write_secret(self.folder / "front-proxy.pem", front_proxy.client.decode())
 
     def _write_kubeconfig(self) -> None:
         _write_secret(self.kubeconfig, _kubeconfig(self.url, self.token))

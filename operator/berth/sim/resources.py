@@ -109,6 +109,16 @@ CSI_DRIVERS: Final = _resource("storage.k8s.io", "v1", "csidrivers", "CSIDriver"
 CSI_CAPACITIES: Final = _resource("storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity", True)
 PRIORITY_CLASSES: Final = _resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, "pc")
 LEASES: Final = _resource("coordination.k8s.io", "v1", "leases", "Lease", True)
+ENDPOINT_SLICES: Final = _resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", True)
+API_SERVICES: Final = _resource(
+    "apiregistration.k8s.io",
+    "v1",
+    "apiservices",
+    "APIService",
+    False,
+    subresources=STATUS,
+    categories=("api-extensions",),
+)
 CRDS: Final = _resource(
     "apiextensions.k8s.io",
     "v1",
@@ -145,5 +155,7 @@ BUILT_IN: Final[tuple[Resource, ...]] = (
     CSI_CAPACITIES,
     PRIORITY_CLASSES,
     LEASES,
+    ENDPOINT_SLICES,
     CRDS,
+    API_SERVICES,
 )

@@ -331,6 +331,17 @@ def _begin_service(body: Object, now: str) -> None:
     body["status"] = {"loadBalancer": {}}
 
 
+def _complete_api_service(body: Object) -> None:
+    service = mapping(body.setdefault("spec", {}).get("service"))
+    if service:
+        service.setdefault("port", 443)
+
+
+def _complete_endpoint_slice(body: Object) -> None:
+    for port in items(body.get("ports")):
+        _setdefaults(port, name="", protocol="TCP")
+
+
 def _complete_priority_class(body: Object) -> None:
     body.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
@@ -365,6 +376,8 @@ _COMPLETE: Final[Mapping[str, Callable[[Object], None]]] = {
     "services": _complete_service,
     "priorityclasses.scheduling.k8s.io": _complete_priority_class,
     "secrets": _complete_secret,
+    "apiservices.apiregistration.k8s.io": _complete_api_service,
+    "endpointslices.discovery.k8s.io": _complete_endpoint_slice,
 }
 _BEGIN: Final[Mapping[str, Callable[[Object, str], None]]] = {
     "pods": _begin_pod,
@@ -378,4 +391,5 @@ _BEGIN: Final[Mapping[str, Callable[[Object, str], None]]] = {
     "persistentvolumeclaims": _begin_claim,
     "persistentvolumes": _begin_volume,
     "services": _begin_service,
+    "apiservices.apiregistration.k8s.io": _begin_empty,
 }

@@ -81,6 +81,22 @@ TYPES: Final[Mapping[str, Mapping[str, Any]]] = {
     "secrets": {"data": TEXTS, "stringData": TEXTS},
     "configmaps": {"data": TEXTS},
     "priorityclasses.scheduling.k8s.io": {"value": int},
+    "apiservices.apiregistration.k8s.io": {
+        "spec": {
+            "group": str,
+            "version": str,
+            "caBundle": str,
+            "groupPriorityMinimum": int,
+            "versionPriority": int,
+            "service": {"namespace": str, "name": str, "port": int},
+        },
+        "status": STATUS,
+    },
+    "endpointslices.discovery.k8s.io": {
+        "addressType": str,
+        "endpoints": [{"addresses": [str], "conditions": ANY}],
+        "ports": [{"name": str, "port": int, "protocol": str}],
+    },
     "customresourcedefinitions.apiextensions.k8s.io": {
         "spec": {
             "group": str,

@@ -8,6 +8,7 @@ much more, and what it would refuse beyond this is taken as it is:
     nodes           quantities
     priority class  its value does not change
     workloads       a selector that matches the template, and does not change
+    API services    a name made of version and group, priorities, a caBundle or none at all
 """
 
 from __future__ import annotations
@@ -133,6 +134,8 @@ def _kind(resource: Resource, body: Object) -> Iterator[Cause]:
                 _quantities(resource, mapping(mapping(body.get("status")).get(amounts)))
         case "events":
             yield from _event(resource, body)
+        case "apiservices.apiregistration.k8s.io":
+            yield from _api_service(body)
         case storage if storage in SELECTED:
             yield from _workload(body)
 
@@ -202,6 +205,22 @@ def _workload(body: Object) -> Iterator[Cause]:
             f"Invalid value: {json.dumps(labels, separators=(',', ':'))}: `selector` does not match template `labels`"
         )
         yield Cause("spec.template.metadata.labels", WRONG, problem)
+
+
+def _api_service(body: Object) -> Iterator[Cause]:
+    spec, name = mapping(body.get("spec")), str(body["metadata"].get("name", ""))
+    wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
+    if name != wanted:
+        problem = f'Invalid value: "{name}": must be `spec.version+"."+spec.group`: "{wanted}"'
+        yield Cause("metadata.name", WRONG, problem)
+    for field, most in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
+        value = spec.get(field, 0)
+        if not 0 < value <= most:
+            problem = f"Invalid value: {value}: must be positive and less than {most}"
+            yield Cause(f"spec.{field}", WRONG, problem)
+    if spec.get("insecureSkipTLSVerify") and spec.get("caBundle"):
+        problem = "Invalid value: true: may not be true if caBundle is present"
+        yield Cause("spec.insecureSkipTLSVerify", WRONG, problem)
 
 
 def _kind_update(resource: Resource, body: Object, before: Object) -> Iterator[Cause]:

@@ -13,6 +13,8 @@ responses          JSON, refusals, cut connections
 discovery          groups, versions and kinds
 openapi            the schemas that kubectl reads
 reviews            TokenReview and SubjectAccessReview
+aggregation        requests that are passed on to aggregated APIs, with the credentials of front_proxy,
+                   made by certificates
 """
 
 from berth.sim.server.server import SimServer

@@ -1,11 +1,10 @@
-"""TokenReview and SubjectAccessReview: whose token it is, and what its owner may do with a path.
+"""TokenReview and SubjectAccessReview: whose token it is, and what its owner may do with a path or a resource.
 
     server = SimServer(store, accounts={"some-token": Account("monitor", rules=(AccessRule("get", "/metrics"),))})
 
 The embedded server allows every request; this is for programs that review the tokens of *their* clients. It knows the
-accounts that it was given and nothing else: no roles are evaluated, and a question about a resource rather than a path
-is answered 501. Questions and refusals have the real server's form and words (tests/contract/test_reviews.py). They are
-not in discovery: no client looks for them there.
+accounts that it was given and nothing else: no roles are evaluated. Questions and refusals have the real server's form
+and words (tests/contract/test_reviews.py). They are not in discovery: no client looks for them there.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from berth.sim.errors import StatusError, bad_request, method_not_allowed, not_implemented
+from berth.sim.errors import StatusError, bad_request, method_not_allowed
 
 AUTHENTICATION: Final = "authentication.k8s.io/v1"
 AUTHORIZATION: Final = "authorization.k8s.io/v1"
@@ -24,6 +23,7 @@ PATHS: Final = {
 }
 AUDIENCES: Final = ("https://kubernetes.default.svc",)
 EVERYTHING: Final = "system:masters"
+DISCOVERY: Final = ("/api", "/openapi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,24 @@ class AccessRule:
 
 
 @dataclass(frozen=True, slots=True)
+class ResourceRule:
+    """A verb and a resource, each may be "*", in a group and in a namespace; "" for all namespaces."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+
+    def covers(self, asked: Mapping[str, Any]) -> bool:
+        return (
+            self.verb in ("*", asked.get("verb"))
+            and self.group == asked.get("group", "")
+            and self.resource in ("*", asked.get("resource"))
+            and self.namespace in ("", asked.get("namespace"))
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """A user with a token."""
 
@@ -47,6 +65,7 @@ class Account:
     uid: str = ""
     groups: tuple[str, ...] = ("system:authenticated",)
     rules: tuple[AccessRule, ...] = ()
+    resource_rules: tuple[ResourceRule, ...] = ()
 
 
 def review(accounts: Mapping[str, Account], path: str, method: str, body: object) -> dict[str, Any]:
@@ -85,13 +104,14 @@ def _judge(accounts: Mapping[str, Account], spec: Mapping[str, Any]) -> dict[str
         )
     if not spec.get("user") and not spec.get("groups"):
         raise _invalid('spec.user: Invalid value: "": at least one of user or group must be specified')
-    if not isinstance(asked, Mapping):
-        raise not_implemented("the embedded API server does not review access to resources")
-    verb, path = str(asked.get("verb", "")), str(asked.get("path", ""))
     if EVERYTHING in (spec.get("groups") or ()):
         return {"allowed": True}
-    rules = [rule for account in accounts.values() if account.name == spec.get("user") for rule in account.rules]
-    return {"allowed": any(rule.covers(verb, path) for rule in rules)}
+    known = [account for account in accounts.values() if account.name == spec.get("user")]
+    if isinstance(resource, Mapping):
+        return {"allowed": any(rule.covers(resource) for account in known for rule in account.resource_rules)}
+    verb, path = (str(asked.get(part, "")) for part in ("verb", "path")) if isinstance(asked, Mapping) else ("", "")
+    is_discovery = verb == "get" and path.startswith(DISCOVERY)  # as role system:discovery allows to every user
+    return {"allowed": is_discovery or any(rule.covers(verb, path) for account in known for rule in account.rules)}
 
 
 def _invalid(problem: str) -> StatusError:

@@ -11,6 +11,8 @@ A request goes this way: `routes` finds the resource and the verb, `faults` may 
 on the store, and the response has the form that `negotiation` chose: JSON, a Table, or metadata only. Watches are
 streams (`streaming`).
 
+Requests for the group and version of an APIService are passed on to it (`aggregation`).
+
 It speaks plain HTTP on loopback. With `token` it insists on that bearer token; kubectl sends none over plain HTTP, so
 for kubectl leave it out. There are no access rules and no admission; `accounts` are whom reviews know (`reviews`).
 """
@@ -32,7 +34,9 @@ from aiohttp import web
 
 from berth.sim.errors import Cause, StatusError, expired, invalid, not_implemented
 from berth.sim.faults import Action, CutAfter, CutBefore, Delay, Fail, FaultRequest, Faults, StaleList
+from berth.sim.resources import API_SERVICES, Resource
 from berth.sim.server import discovery, openapi
+from berth.sim.server.aggregation import Aggregation, sender
 from berth.sim.server.encoding import Encoder, envelope, metadata_list, metadata_only
 from berth.sim.server.negotiation import DISCOVERY_FORMS, OBJECT_FORMS, Form, choose_form, decode_body
 from berth.sim.server.operations import ApiCall, OperationResult, carry_out, number
@@ -84,6 +88,7 @@ class SimServer:
         self._token = token
         self._clock = clock
         self._encoder = Encoder()
+        self._aggregation = Aggregation(store, clock)
         self._runner: web.ServerRunner | None = None
         self._listener: socket.socket | None = None
         self._watches: set[Any] = set()
@@ -104,11 +109,13 @@ class SimServer:
             raise
         self._port = int(runner.addresses[0][1])
         self._runner, self._listener = runner, listener
+        self._aggregation.look()
 
     async def stop(self) -> None:
         """End all watches in order and close the port."""
         runner, self._runner = self._runner, None
         listener, self._listener = self._listener, None
+        await self._aggregation.stop()
         for watch in list(self._watches):
             watch.close()
         if runner is None or listener is None:
@@ -157,6 +164,8 @@ class SimServer:
             self._check_token(request)
             if request.path in PATHS:
                 return await self._review(request)
+            if (api_service := self._aggregation.find(request.path)) is not None:
+                return await self._pass_on(request, api_service)
             if request.path.startswith(("/api/", "/apis/")) and (target := self._target(request)) is not None:
                 return await self._handle_objects(request, target)
             return await self._handle_rest(request)
@@ -170,6 +179,10 @@ class SimServer:
         except Exception as error:
             _log.exception("%s %s failed", request.method, request.path)
             return refusal(StatusError(500, "InternalError", f"Internal error occurred: {error!r}"))
+
+    async def _pass_on(self, request: web.BaseRequest, api_service: Object) -> web.StreamResponse:
+        self._requests["passed_on"] += 1
+        return await self._aggregation.pass_on(request, api_service, sender(request, self.accounts))
 
     async def _review(self, request: web.BaseRequest) -> web.Response:
         self._requests["review"] += 1
@@ -202,6 +215,8 @@ class SimServer:
         call = ApiCall(target, request.query, raw, request.headers.get("Content-Type", ""), stale)
         self._check_expiry(call)
         outcome = carry_out(self.store, call)
+        if target.resource is API_SERVICES:
+            self._aggregation.look()
         if isinstance(action, CutAfter):
             raise _Cut
         return self._answer(call, outcome, form)
@@ -312,7 +327,7 @@ class SimServer:
 
     # -- what is not about objects -----------------------------------------------------------------------------------
 
-    async def _handle_rest(self, request: web.BaseRequest) -> web.Response:
+    async def _handle_rest(self, request: web.BaseRequest) -> web.StreamResponse:
         self._requests["other"] += 1
         path = request.path.rstrip("/")
         if path.startswith(HEALTH):
@@ -327,11 +342,13 @@ class SimServer:
         if path == "/version":
             return json_answer(orjson.dumps(discovery.VERSION))
         if path.startswith("/openapi/v3"):
-            return self._describe(path.removeprefix("/openapi/v3").strip("/"))
+            document = path.removeprefix("/openapi/v3").strip("/")
+            api_service = self._aggregation.find_document(document)
+            return self._describe(document) if api_service is None else await self._pass_on(request, api_service)
         raise not_implemented(f"the embedded API server does not serve {request.path}")
 
     def _discover(self, path: str, accept: str) -> web.Response:
-        resources = self.store.resources()
+        resources = self._discovered()
         parts = path.strip("/").split("/")
         if len(parts) == 1:
             form, version = choose_form(accept, DISCOVERY_FORMS)
@@ -347,10 +364,14 @@ class SimServer:
             return json_answer(orjson.dumps(discovery.group(resources, parts[1])))
         return json_answer(orjson.dumps(discovery.resource_list(resources, parts[1], parts[2])))
 
+    def _discovered(self) -> tuple[Resource, ...]:
+        return (*self.store.resources(), *self._aggregation.resources())
+
     def _describe(self, path: str) -> web.Response:
         resources, definitions = self.store.resources(), self.store.definition
         if not path:
-            return json_answer(orjson.dumps(openapi.index(resources, definitions)))
+            index = openapi.index(resources, definitions)
+            return json_answer(orjson.dumps({"paths": {**index["paths"], **self._aggregation.documents()}}))
         root, _, rest = path.partition("/")
         group, _, version = rest.rpartition("/")
         if root not in ("api", "apis"):

@@ -338,6 +338,24 @@ def _definition(body: Body, now: datetime) -> list[Any]:
     return [_name(body), body["metadata"].get("creationTimestamp", "")]
 
 
+def _api_service(body: Body, now: datetime) -> list[Any]:
+    service = _spec(body).get("service")
+    where = f"{service['namespace']}/{service['name']}" if service else "Local"
+    conditions = [one for one in _status(body).get("conditions") or [] if one["type"] == "Available"]
+    condition = conditions[0] if conditions else {}
+    available = str(condition.get("status", "Unknown"))
+    if available != "True" and condition:
+        available = f"{available} ({condition.get('reason', '')})"
+    return [_name(body), where, available, created_age(body, now)]
+
+
+def _endpoint_slice(body: Body, now: datetime) -> list[Any]:
+    ports = [str(port.get("port")) for port in body.get("ports") or []]
+    addresses = [address for endpoint in body.get("endpoints") or [] for address in endpoint.get("addresses") or []]
+    shown = [",".join(found) or "<unset>" for found in (ports, addresses)]
+    return [_name(body), body.get("addressType", ""), *shown, created_age(body, now)]
+
+
 def _config_map(body: Body, now: datetime) -> list[Any]:
     count = len(body.get("data") or {}) + len(body.get("binaryData") or {})
     return [_name(body), count, created_age(body, now)]
@@ -439,6 +457,8 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
     ),
     "leases.coordination.k8s.io": _layout(_lease, "Holder", "Age"),
     "customresourcedefinitions.apiextensions.k8s.io": _layout(_definition, "Created At"),
+    "apiservices.apiregistration.k8s.io": _layout(_api_service, "Service", "Available", "Age"),
+    "endpointslices.discovery.k8s.io": _layout(_endpoint_slice, "AddressType", "Ports", "Endpoints", "Age"),
     "configmaps": _layout(_config_map, "Data:integer", "Age"),
     "secrets": _layout(_secret, "Type", "Data:integer", "Age"),
     "csinodes.storage.k8s.io": _layout(_csi_node, "Drivers:integer", "Age"),
