@@ -71,6 +71,34 @@ def test_a_pipeline_that_has_decided_before_decides_as_a_new_one_does(world: Wor
 
 
 @pytest.mark.parametrize("world", worlds(), ids=lambda world: world.id)
+def test_the_totals_of_the_chosen_node_and_of_the_runner_up_are_those_of_a_full_ranking(
+    world: World,
+) -> None:
+    state, random, deciding = state_of(world.objects), Random(world.id), pipeline(world)
+    for serial in range(8):
+        pod = replace(world.pod, uid=f"again-{serial}", name=f"again-{serial}")
+        said = deciding.decide(pod, state, Random(0))
+        if not isinstance(said, Placement):
+            return
+        margin = deciding.margin(state, said.node)
+        if said.feasible == 1:
+            assert margin is None
+        else:
+            assert margin is not None
+            query = Query(pod, state.table)
+            survey = deciding.survey(query, state)
+            ranking = deciding.rank(query, state, row_numbers(survey.rows)[survey.fits])
+            totals = {state.table.name(int(row)): int(n) for row, n in zip(ranking.rows, ranking.totals, strict=True)}
+            assert margin.total == totals[said.node]
+            assert margin.runner_up != said.node
+            assert margin.runner_up_total == totals[margin.runner_up]
+            assert margin.runner_up_total == sorted(totals.values())[-2]
+        state.table.add_pod(pod, said.node)
+        if random.random() < 0.4:
+            disturb(state, random, serial)
+
+
+@pytest.mark.parametrize("world", worlds(), ids=lambda world: world.id)
 def test_the_node_that_is_chosen_has_the_highest_total_of_a_full_ranking(world: World) -> None:
     state, deciding = state_of(world.objects), pipeline(world)
     for serial in range(4):

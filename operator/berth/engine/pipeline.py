@@ -71,6 +71,14 @@ class Placement(NamedTuple):
     feasible: int
 
 
+class Margin(NamedTuple):
+    """How far ahead a chosen node was: its total, and the node with the next highest. Totals may be equal."""
+
+    total: int
+    runner_up: str
+    runner_up_total: int
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """Scores of the feasible rows: each plugin's normalised column (None: PreScore skipped), and weighted totals."""
@@ -105,6 +113,7 @@ class Pipeline:
         self._static_answers = StaticAnswers()
         self._answers: OrderedDict[Hashable, CachedAnswers] = OrderedDict()  # by signature, least recently used first
         self._judged_lately: OrderedDict[Hashable, Pod] = OrderedDict()
+        self._ranked: CachedAnswers | Ranking | None = None  # of the last decision, if nodes were scored
 
     def decide(
         self, pod: Pod, state: State, random: Random, outside: ExtenderResult | None = None, lap: Lap | None = None
@@ -115,6 +124,7 @@ class Pipeline:
         """
         table = state.table
         nodes = len(table)
+        self._ranked = None
         if not nodes:
             return Diagnosis(NO_NODES, 0, frozenset(), ANY)
         enough = nodes if outside is not None or self.node_percentage == 100 else self._enough(nodes)
@@ -123,6 +133,7 @@ class Pipeline:
         if whole and not (pod.nominated_node_name or (state.nominated and state.nominated_pods.matter_to(pod))):
             answers = self._refreshed_answers(pod, state, lap)
             if answers is not None:
+                self._ranked = answers
                 places = answers.best_places()
                 place = places[self._choose(len(places), random)]
                 return Placement(table.sorted_names[place], nodes, answers.feasible)
@@ -142,18 +153,43 @@ class Pipeline:
             only = int(row_numbers(survey.rows)[survey.fits.argmax()])
             return Placement(table.name(only), len(survey.fits), 1)
         if whole and survey.rows is table.rows and not survey.with_nominated:
-            best = self._new_answers(query, state, survey).best
+            self._ranked = answers = self._new_answers(query, state, survey)
+            best = answers.best
         else:
             found = self._found(survey, table, enough)
             feasible = len(found)
             ranking = self.rank(query, state, found)
             if outside is not None:
                 ranking = replace(ranking, totals=ranking.totals + points_of(outside, table)[found])
+            self._ranked = ranking
             best = self.best(ranking, table)
         if lap is not None:
             lap("Score", SUCCESS)
         row = best.item(self._choose(len(best), random))
         return Placement(table.name(row), len(survey.fits), feasible)
+
+    def margin(self, state: State, chosen: str) -> Margin | None:
+        """Returns how far ahead the node was that the last decision has chosen; None if no nodes were scored.
+
+        To be called before anything changes. It is not part of `decide`: it looks at the scores of all nodes again.
+        """
+        ranked, table = self._ranked, state.table
+        if ranked is None:
+            return None
+        if isinstance(ranked, CachedAnswers):
+            total, next_total, place = ranked.top_two(state)
+            other = table.sorted_names[place]
+        else:
+            first, second = np.argsort(-ranked.totals, kind="stable")[:2].tolist()
+            total, next_total = ranked.totals.item(first), ranked.totals.item(second)
+            other = table.name(int(ranked.rows[second]))
+        if other == chosen:  # it has the same total as others, and each of them is as good a runner-up
+            other = self._another(ranked, table, chosen)
+        return Margin(total, other, next_total)
+
+    def _another(self, ranked: "CachedAnswers | Ranking", table: NodeTable, chosen: str) -> str:
+        best = ranked.best if isinstance(ranked, CachedAnswers) else self.best(ranked, table)
+        return next(name for row in best.tolist() if (name := table.name(row)) != chosen)
 
     def feasible(self, pod: Pod, state: State) -> list[str] | Diagnosis:
         """Returns the names of the nodes that would be scored, or why there are none."""

@@ -31,6 +31,7 @@ from berth.scheduler.binding.binding_cycle import BindingCycle
 from berth.scheduler.binding.volumes import volume_plan
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cache.changes import NOTHING, asks_the_same
+from berth.scheduler.decision_memory import DecisionMemory
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.log_fields import about
@@ -63,9 +64,11 @@ class Cycle:
         reporter: Reporter,
         errors: ErrorLog,
         measures: Measures,
+        decision_memory: DecisionMemory,
         clock: Clock,
         random: Random,
     ) -> None:
+        self._decision_memory = decision_memory
         self._cache = cache
         self._queue = queue
         self._policies = policies
@@ -154,8 +157,24 @@ class Cycle:
             self._reject(item, pod, active, verdict)
             verdict = verdict.in_words()
         else:
+            if self._decision_memory.is_on:
+                self._record(item, pod, active, verdict)
             self._place(item, pod, active, verdict.node)
         self._show(pod, verdict)
+
+    def _record(self, item: QueuedPod, pod: Pod, active: ActivePolicy, placement: Placement) -> None:
+        """Remember the decision. Before the pod is assumed: the scores are valid until the state changes."""
+        now = self._clock.now()
+        self._decision_memory.record(
+            pod,
+            placement,
+            active,
+            active.pipeline.margin(self._cache.state, placement.node),
+            time=self._clock.wall(),
+            seconds=now,
+            waited_seconds=now - (item.since if item.queued is None else item.queued),
+            attempts=item.attempts,
+        )
 
     def _show(self, pod: Pod, verdict: Placement | Diagnosis) -> None:
         """Hand the decision to the policies in Shadow mode; an error there does not affect the pod."""

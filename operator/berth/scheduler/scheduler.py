@@ -168,6 +168,7 @@ class Scheduler:
             "volumes": {"waiting": len(of.volumes), **of.volumes.outcomes},
             "preemption": of.preempting.statistics(),
             "shadows": {"waiting": len(of.shadows)},
+            "decision_memory": of.decision_memory.statistics(),
             "extenders": dict(of.extenders.statistics()) if of.extenders is not None else {},
             "echo_missing": of.confirmations.missing,
             "policies": of.policies.statistics(),

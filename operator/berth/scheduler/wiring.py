@@ -16,6 +16,7 @@ from berth.scheduler.binding.unconfirmed_binds import UnconfirmedBinds
 from berth.scheduler.binding.volumes import VolumeBinder
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.cycle import Cycle
+from berth.scheduler.decision_memory import MOST_DECISIONS, DecisionMemory
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.event_intake import EventIntake
 from berth.scheduler.measures import Measures
@@ -49,6 +50,7 @@ class LoopComponents:
         extenders: ExtenderPort | None = None,
         bind_limit: int = BIND_LIMIT,
         expectation: bool = True,
+        remembered_decisions: int = MOST_DECISIONS,
     ) -> None:
         """`expectation`: while a pod waits for Permit or its volumes, `status.nominatedNodeName` names its node."""
         usage = policies.usage
@@ -59,6 +61,7 @@ class LoopComponents:
         self.errors = errors
         self.extenders = extenders
         self.measures = Measures(clock)
+        self.decision_memory = DecisionMemory(remembered_decisions)
         reporter = Reporter(cluster, errors)
         self.intake = EventIntake(cache, queue, policies, reporter)
         policies.on_deciders(self.intake.follow_policies)
@@ -132,6 +135,7 @@ class LoopComponents:
             reporter=reporter,
             errors=errors,
             measures=self.measures,
+            decision_memory=self.decision_memory,
             clock=clock,
             random=random,
         )

@@ -91,6 +91,7 @@ class CachedAnswers:
         self._filters: list[FilterEntry] = []
         # Scores: sums of static ones, node-local ones and relative ones; one of the latter may be by groups.
         self._static_sums: Int64Column | None = None
+        self._constant_sum = 0
         self._local: list[LocalScoreEntry] = []
         self._relative: list[RelativeScoreEntry] = []
         for plugin, _, said in opinions:
@@ -130,8 +131,10 @@ class CachedAnswers:
         dependencies = plugin.dependencies
         static = dependencies.static_key is not None
         if normalises or not (static or dependencies.node_local):
-            if static and bounded and self._static_answers.constant_score(plugin, query, state) is not None:
-                return  # equal on all nodes: it cannot change the ranking
+            constant = self._static_answers.constant_score(plugin, query, state) if static and bounded else None
+            if constant is not None:
+                self._constant_sum += weight * constant  # equal on all nodes: it cannot change the ranking
+                return
             version = () if static else dependencies.score_version(query, state)
             relative = RelativeScoreEntry(plugin, weight, bounded, static, version)
             self._compute_relative(relative, query, state)
@@ -212,6 +215,21 @@ class CachedAnswers:
         """Returns the same nodes as indices into the node names, sorted."""
         grouped = self._grouped
         return self._ranking.best() if grouped is None else self._ranking.best(grouped.by_group, grouped.weight)
+
+    def top_two(self, state: State) -> tuple[int, int, int]:
+        """Returns the highest total, the next one, and the place that has the latter, as the plugins score them."""
+        grouped, ranking = self._grouped, self._ranking
+        found = ranking.top_two() if grouped is None else ranking.top_two(grouped.by_group, grouped.weight)
+        left_out = self._constant_sum + sum(self._score_of_all(relative, state) for relative in self._relative)
+        highest, next_highest, place = found
+        return highest + left_out, next_highest + left_out, place
+
+    def _score_of_all(self, relative: RelativeScoreEntry, state: State) -> int:
+        """Returns the weighted score of all feasible nodes if they are in one group, which the ranking leaves out."""
+        groups = relative.groups
+        if groups is None or len(groups.inhabited) != 1:
+            return 0
+        return relative.weight * int(relative.plugin.normalized_groups(self._query, state, groups)[0])
 
     # --- refreshing --------------------------------------------------------------------------------------------------
 

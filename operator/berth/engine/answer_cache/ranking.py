@@ -106,6 +106,22 @@ class NodeRanking:
             np.frombuffer(best, np.intp).sort(kind="stable")  # timsort: it only merges the sorted parts
         return best
 
+    def top_two(self, scores: Mapping[int, int] | None = None, weight: int = 1) -> tuple[int, int, int]:
+        """Returns the highest total, the next one, and the place that has the latter. Arguments are those of `best`.
+
+        Looks at every node; there are at least two.
+        """
+        totals = self._levels
+        if scores is not None and self._of is not None:
+            totals = totals + weight * by_node(scores, self._size, self._of)
+        else:
+            totals = totals.copy()
+        first = int(totals.argmax())
+        highest = totals.item(first)
+        totals[first] = 2 * NOT_FEASIBLE
+        second = int(totals.argmax())
+        return highest, totals.item(second), self._place.item(second)
+
     def find_peaks(self) -> None:
         """Computes the highest level of each group."""
         if self._of is None:
