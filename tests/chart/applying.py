@@ -17,8 +17,10 @@ from chart.needed import Right
 from chart.rendering import NAMESPACE, SERVED, Rendered, Values, parse, template
 from control_plane.berth_process import BerthProcess
 from control_plane.launcher import ControlPlane
+from control_plane.process import free_port
 
 ACCOUNT = "berth"
+UNREACHABLE = "192.0.2.1"  # an address for documentation
 RIGHTS_SECONDS = 60.0
 # Who asks for what and what comes of it, without bodies.
 AUDIT_POLICY = {
@@ -48,7 +50,7 @@ def apply_rights(plane: ControlPlane) -> Rendered:
     """What the chart makes for replicas that run elsewhere: the account, its rights, the peering object."""
     rendered = parse(template({}, "--api-versions", SERVED))
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    kinds = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ClusterKopfPeering")
+    kinds = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ClusterKopfPeering")
     wanted = [manifest for kind in kinds for manifest in rendered.all(kind)]
     plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all([namespace, *wanted]))
     wait_for_rights(plane)
@@ -115,7 +117,9 @@ def berth_as_account(
     configuration = folder / "berth.yaml"
     configuration.write_text(yaml.safe_dump(chart.configuration))
     log = folder / "berth.log"
-    return BerthProcess(kubeconfig, f"--config={configuration}", *arguments, log=log, standalone=False)
+    # Several may run at a time, on one machine, and nobody has to reach this address.
+    own = [f"--explain-address=127.0.0.1:{free_port()}", f"--advertise-address={UNREACHABLE}"]
+    return BerthProcess(kubeconfig, f"--config={configuration}", *own, *arguments, log=log, standalone=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,9 @@ from control_plane.cleaning import remove_everything
 from control_plane.client import Client
 from control_plane.programs import MissingPrograms, find_programs
 
+# What would outlive the namespace and the cluster's cleaning: an API that nobody serves keeps namespaces from going.
+LEFT_BEHIND = ("APIService", "EndpointSlice", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+
 Install = Callable[[Values], Rendered]
 
 
@@ -49,5 +52,6 @@ def installed(audited: AuditedPlane, api: Client) -> Iterator[Install]:
     yield install
     for rendered in applied:
         for manifest in rendered.manifests:
-            if manifest["kind"] in ("ClusterRole", "ClusterRoleBinding"):
-                audited.kubectl("delete", manifest["kind"], manifest["metadata"]["name"], "--ignore-not-found")
+            if manifest["kind"] in LEFT_BEHIND:
+                place = ["-n", manifest["metadata"].get("namespace", "default")]
+                audited.kubectl("delete", manifest["kind"], manifest["metadata"]["name"], *place, "--ignore-not-found")

@@ -30,6 +30,9 @@ VERBS: dict[tuple[str, str], tuple[str, ...]] = {
     ("apiextensions.k8s.io", "customresourcedefinitions"): ("list", "watch"),
     ("events.k8s.io", "events"): ("create", "patch"),
     ("kopf.dev", "clusterkopfpeerings"): (*READ, "patch"),
+    ("", "configmaps"): ("get",),
+    ("discovery.k8s.io", "endpointslices"): ("get", "patch"),
+    ("apiregistration.k8s.io", "apiservices"): ("get", "patch"),
     ("authentication.k8s.io", "tokenreviews"): ("create",),
     ("authorization.k8s.io", "subjectaccessreviews"): ("create",),
 }

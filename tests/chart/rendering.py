@@ -26,6 +26,14 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "berth"
 RELEASE, NAMESPACE = "berth", "berth-system"
+# A role of the API server's: whom aggregated APIs believe. It has list and watch as well.
+AUTHENTICATION_READER = "extension-apiserver-authentication-reader"
+READS_FRONT_PROXY = {
+    "apiGroups": [""],
+    "resources": ["configmaps"],
+    "resourceNames": ["extension-apiserver-authentication"],
+    "verbs": ["get"],
+}
 SERVED = "berth.dev/v1alpha1/SchedulingPolicy"
 
 Manifest = dict[str, Any]
@@ -65,6 +73,13 @@ class Rendered:
     def rules(self) -> list[Manifest]:
         """Of the ClusterRole that Berth runs with."""
         return list(self.one("ClusterRole", "berth")["rules"])
+
+    @property
+    def granted(self) -> list[Manifest]:
+        """All rules that Berth runs with: those of its ClusterRole, of its Role, and of the API server's own role."""
+        found = self.rules + [rule for role in self.all("Role") for rule in role["rules"]]
+        bound = {binding["roleRef"]["name"] for binding in self.all("RoleBinding")}
+        return found + ([READS_FRONT_PROXY] if AUTHENTICATION_READER in bound else [])
 
     @property
     def configuration(self) -> Manifest:

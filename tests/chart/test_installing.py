@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from berth.serving.certificates import make_pem
 from chart.applying import AuditedPlane
 from chart.rendering import (
     CHART,
@@ -29,6 +32,7 @@ from control_plane.client import Client
 
 pytestmark = pytest.mark.cluster
 
+EXPLANATIONS = "v1alpha1.explain.berth.dev"  # the APIService
 POLICY_KIND, PEERING_KIND = "schedulingpolicies.berth.dev", "clusterkopfpeerings.kopf.dev"
 # The Prometheus operator's kinds, with a schema that takes anything: what is in them is checked elsewhere.
 MONITORING = ("ServiceMonitor", "PrometheusRule")
@@ -272,7 +276,8 @@ def a_peering(**status: object) -> dict[str, object]:
 
 
 def install_another(plane: AuditedPlane, values: Values) -> str:
-    with values_file({"fullnameOverride": "second", "crds": {"install": False}, **values}) as path:
+    silent = {"explanations": {"enabled": False}}  # which one release of a cluster can have
+    with values_file({"fullnameOverride": "second", "crds": {"install": False}, **silent, **values}) as path:
         return helm(
             "install", "second", str(CHART), "-n", NAMESPACE, "-f", path, kubeconfig=plane.kubeconfig
         ).stdout  # fmt: skip
@@ -306,6 +311,36 @@ def test_a_release_is_refused_where_replicas_of_another_have_their_records(audit
     audited.kubectl("apply", "-f", "-", input=yaml.safe_dump(a_peering(**{f"{NAMESPACE}/{RELEASE}/pod_1": gone})))
     assert "installed as second" in install_another(audited, values)
     helm("uninstall", "second", "-n", NAMESPACE, kubeconfig=audited.kubeconfig)
+
+
+def test_a_second_release_that_serves_explanations_is_refused(audited: AuditedPlane) -> None:
+    install(audited, {})
+
+    words = f"belongs to the release {NAMESPACE}/{RELEASE}; one release of a cluster can serve explanations"
+    with pytest.raises(HelmFailed, match=words):
+        install_another(audited, {"leaderElection": {"peeringName": "second"}, "explanations": {"enabled": True}})
+
+
+def test_an_upgrade_leaves_what_the_leader_has_registered(audited: AuditedPlane) -> None:
+    install(audited, {})
+    endpoints = {"endpoints": [{"addresses": ["192.0.2.1"]}], "ports": [{"name": "explain", "port": 10262}]}
+    audited.kubectl(
+        "patch", "endpointslice", "berth-explain", "-n", NAMESPACE, "--type=merge", "-p", json.dumps(endpoints)
+    )
+    trust = {"spec": {"caBundle": base64.b64encode(certificate()).decode()}}
+    audited.kubectl("patch", "apiservice", EXPLANATIONS, "--type=merge", "-p", json.dumps(trust))
+
+    upgrade(audited, {"explanations": {"rememberedDecisions": 5}})
+
+    address = "jsonpath={.endpoints[0].addresses[0]}:{.ports[0].port}"
+    found = audited.kubectl("get", "endpointslice", "berth-explain", "-n", NAMESPACE, "-o", address).stdout
+    assert found == "192.0.2.1:10262"
+    assert audited.kubectl("get", "apiservice", EXPLANATIONS, "-o", "jsonpath={.spec.caBundle}").stdout
+
+
+def certificate() -> bytes:
+    pem = make_pem("berth-explain.berth-system.svc")
+    return pem[pem.index(b"-----BEGIN CERTIFICATE") :]
 
 
 def test_a_kind_that_another_operator_has_defined_is_left_alone(audited: AuditedPlane) -> None:

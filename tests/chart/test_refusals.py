@@ -7,6 +7,15 @@ import pytest
 from chart.rendering import HelmFailed, Values, parse, render, template
 
 REFUSALS: dict[str, tuple[Values, str]] = {
+    "a bundle for a certificate that is not given": (
+        {"explanations": {"caBundle": "PEM"}},
+        "explanations.caBundle: goes with explanations.tls.secretName only",
+    ),
+    "a gate without the API": (
+        {"explanations": {"enabled": False}, "config": {"featureGates": {"Explanations": True}}},
+        "config.featureGates.Explanations: needs the API; set explanations.enabled to true",
+    ),
+    "too many decisions": ({"explanations": {"rememberedDecisions": 1000000}}, "rememberedDecisions"),
     "a value that there is not": ({"replicas": 3}, "Additional property replicas is not allowed"),
     "a value deep down": ({"metrics": {"service": {"prot": 1}}}, "metrics.service: Additional property prot"),
     "a text for a number": ({"replicaCount": "three"}, "replicaCount: Invalid type"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from chart.rendering import NAMESPACE, RELEASE, SERVED, Values, notes, parse, render, template, walk
@@ -13,6 +15,7 @@ CLUSTER_WIDE = {
     "CustomResourceDefinition",
     "ClusterKopfPeering",
     "SchedulingPolicy",
+    "APIService",
 }
 every_set = pytest.mark.parametrize("values", VALUE_SETS.values(), ids=VALUE_SETS)
 
@@ -102,12 +105,12 @@ def test_labels_of_the_pods_are_what_everything_selects() -> None:
         chart.one("Deployment")["spec"]["selector"]["matchLabels"],
         chart.one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
         chart.one("NetworkPolicy")["spec"]["podSelector"]["matchLabels"],
-        chart.one("Service")["spec"]["selector"],
+        chart.one("Service", "berth")["spec"]["selector"],
     ]
 
     assert all(selector.items() <= labels.items() for selector in selectors)
     monitor = chart.one("ServiceMonitor")["spec"]["selector"]["matchLabels"]
-    assert monitor.items() <= chart.one("Service")["metadata"]["labels"].items()
+    assert monitor.items() <= chart.one("Service", "berth")["metadata"]["labels"].items()
 
 
 @every_set
@@ -146,7 +149,7 @@ def test_probes_ask_the_https_port_for_health() -> None:
     container = render().container
     probes = {name: container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")}
 
-    assert container["ports"] == [{"name": "https", "containerPort": 10259, "protocol": "TCP"}]
+    assert container["ports"][0] == {"name": "https", "containerPort": 10259, "protocol": "TCP"}
     assert {probe["scheme"] for probe in probes.values()} == {"HTTPS"}
     assert {probe["port"] for probe in probes.values()} == {"https"}
     assert {name: probe["path"] for name, probe in probes.items()} == {
@@ -203,6 +206,9 @@ def test_the_configuration_is_a_file_that_berth_is_started_with() -> None:
         "peeringLifetimeSeconds": 10,
         "installation": f"{NAMESPACE}/{RELEASE}",
         "httpsAddress": "0.0.0.0:10259",
+        "explainAddress": "0.0.0.0:10262",
+        "explainService": f"{NAMESPACE}/{RELEASE}-explain",
+        "rememberedDecisions": 1000,
         "logLevel": "info",
         "logFormat": "json",
         "resyncSeconds": 300,
@@ -227,6 +233,11 @@ def test_every_value_reaches_the_configuration() -> None:
         "httpsAddress": "[::]:20259",
         "tlsCertFile": "/etc/berth/tls/tls.crt",
         "tlsPrivateKeyFile": "/etc/berth/tls/tls.key",
+        "explainAddress": "[::]:20262",
+        "explainService": f"{NAMESPACE}/{RELEASE}-explain",
+        "explainTlsCertFile": "/etc/berth/explain-tls/tls.crt",
+        "explainTlsPrivateKeyFile": "/etc/berth/explain-tls/tls.key",
+        "rememberedDecisions": 50,
         "logLevel": "debug",
         "logFormat": "text",
         "resyncSeconds": 60,
@@ -324,15 +335,56 @@ def test_the_notes_say_what_is_switched_off() -> None:
 # --- the way in ------------------------------------------------------------------------------------------------------
 
 
-def test_connections_are_admitted_to_the_https_port_only() -> None:
+def test_connections_are_admitted_to_the_two_ports_only() -> None:
     spec = render().one("NetworkPolicy")["spec"]
 
     assert spec["policyTypes"] == ["Ingress"]
-    assert spec["ingress"] == [{"ports": [{"protocol": "TCP", "port": "https"}]}]
+    assert spec["ingress"] == [{"ports": [{"protocol": "TCP", "port": port}]} for port in ("https", "explain")]
+    silent = render({"explanations": {"enabled": False}}).one("NetworkPolicy")["spec"]
+    assert silent["ingress"] == [{"ports": [{"protocol": "TCP", "port": "https"}]}]
     restricted = render(EVERYTHING).one("NetworkPolicy")["spec"]
     assert restricted["policyTypes"] == ["Ingress", "Egress"]
     assert restricted["ingress"][0]["from"] == EVERYTHING["networkPolicy"]["from"]
     assert restricted["egress"] == EVERYTHING["networkPolicy"]["egress"]
+
+
+# --- explanations ----------------------------------------------------------------------------------------------------
+
+
+def test_the_api_server_finds_the_leader_by_a_service_without_a_selector() -> None:
+    chart = render()
+    name = "berth-explain"
+    api_service = chart.one("APIService")
+    assert api_service["metadata"]["name"] == "v1alpha1.explain.berth.dev"
+    assert api_service["spec"]["service"] == {"namespace": NAMESPACE, "name": name, "port": 443}
+    assert "caBundle" not in api_service["spec"], "the leader sees to it, and an upgrade must not take it away"
+    service = chart.one("Service", name)["spec"]
+    assert service["ports"] == [{"name": "explain", "port": 443, "targetPort": 10262, "protocol": "TCP"}]
+    assert "selector" not in service
+    slice_ = chart.one("EndpointSlice")
+    assert slice_["metadata"]["name"] == name
+    assert slice_["metadata"]["labels"]["kubernetes.io/service-name"] == name
+    assert slice_["addressType"] == "IPv4"
+    assert not {"endpoints", "ports"} & set(slice_)
+    [address] = [each for each in chart.container["env"] if each["name"] == "BERTH_ADVERTISE_ADDRESS"]
+    assert address["valueFrom"] == {"fieldRef": {"fieldPath": "status.podIP"}}
+
+
+def test_a_certificate_that_is_given_is_mounted_and_trusted() -> None:
+    chart = render(EVERYTHING)
+    [volume] = [each for each in chart.pod["volumes"] if each["name"] == "explain-tls"]
+    assert volume["secret"]["secretName"] == "explain-tls"
+    api_service = chart.one("APIService")
+    assert base64.b64decode(api_service["spec"]["caBundle"]).startswith(b"-----BEGIN CERTIFICATE")
+    assert api_service["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "berth-system/explain"}
+    assert chart.one("EndpointSlice")["addressType"] == "IPv6"
+
+
+def test_without_explanations_nothing_is_served_and_nothing_remembered() -> None:
+    chart = render({"explanations": {"enabled": False}})
+    assert not [key for key in chart.configuration if key.startswith("explain")]
+    assert chart.configuration["featureGates"] == {"Explanations": False}
+    assert [port["name"] for port in chart.container["ports"]] == ["https"]
 
 
 def test_only_a_certificate_that_nobody_can_verify_is_not_verified() -> None:

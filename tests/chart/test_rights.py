@@ -17,12 +17,17 @@ from chart.value_sets import EVERYTHING, MINIMAL, VALUE_SETS, WITHOUT_RIGHTS
 BUDGETS = {(verb, "policy", "poddisruptionbudgets") for verb in ("get", "list", "watch")}
 PREEMPTION = {("delete", "", "pods")} | BUDGETS
 VOLUMES = {("patch", "", "persistentvolumeclaims"), ("patch", "", "persistentvolumes")}
+EXPLAINING = {
+    ("get", "", "configmaps"),
+    *((verb, "discovery.k8s.io", "endpointslices") for verb in ("get", "patch")),
+    *((verb, "apiregistration.k8s.io", "apiservices") for verb in ("get", "patch")),
+}
 PEERING = {(verb, "kopf.dev", "clusterkopfpeerings") for verb in ("get", "list", "watch", "patch")}
 
 
 @pytest.mark.parametrize("values", [each for name, each in VALUE_SETS.items() if name != "minimal"])
 def test_no_right_is_to_everything_or_to_secrets(values: Values) -> None:
-    for rule in render(values).rules:
+    for rule in render(values).rules + render(values).one("Role")["rules"]:
         assert set(rule) <= {"apiGroups", "resources", "resourceNames", "verbs"}
         words = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
         assert not [word for word in words if "*" in word]
@@ -31,7 +36,7 @@ def test_no_right_is_to_everything_or_to_secrets(values: Values) -> None:
 
 
 def test_what_is_needed_is_granted_and_nothing_else() -> None:
-    assert rights(render().rules) == NEEDED
+    assert rights(render().granted) == NEEDED
 
 
 def test_who_scrapes_reads_metrics_and_nothing_else() -> None:
@@ -75,8 +80,33 @@ def test_berth_may_make_the_peering_object_where_the_chart_does_not() -> None:
     assert "ClusterKopfPeering" in render().kinds()
 
     by_berth = render({"leaderElection": {"createPeering": False}})
-    assert rights(by_berth.rules) == NEEDED | {CREATES_PEERING}
+    assert rights(by_berth.granted) == NEEDED | {CREATES_PEERING}
     assert "ClusterKopfPeering" not in by_berth.kinds()
+
+
+def test_explanations_have_their_rights_only_when_they_are_on_and_each_to_one_object() -> None:
+    off = render({"explanations": {"enabled": False}})
+    assert rights(render().granted) - rights(off.granted) == EXPLAINING
+    assert not {"APIService", "EndpointSlice", "Role", "RoleBinding"} & off.kinds()
+    for rule in render().granted:
+        if rights([rule]) & EXPLAINING:
+            assert len(rule["resourceNames"]) == 1
+
+    given = render({"explanations": {"tls": {"secretName": "mine"}, "caBundle": "PEM"}})
+    assert ("patch", "apiregistration.k8s.io", "apiservices") not in rights(given.granted)
+
+
+def test_who_views_a_namespace_views_its_explanations_and_nothing_without_a_namespace() -> None:
+    view, cluster = (render().one("ClusterRole", f"berth-explain-{name}") for name in ("view", "cluster-view"))
+    reading = ["get", "list", "watch"]
+    assert view["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+    assert view["rules"] == [
+        {"apiGroups": ["explain.berth.dev"], "resources": ["explanations", "decisions"], "verbs": reading}
+    ]
+    assert not [label for label in cluster["metadata"]["labels"] if "aggregate" in label]
+    assert cluster["rules"] == [
+        {"apiGroups": ["explain.berth.dev"], "resources": ["nodeviews", "clusterviews"], "verbs": reading}
+    ]
 
 
 def test_rights_of_your_own_are_added() -> None:
@@ -85,6 +115,9 @@ def test_rights_of_your_own_are_added() -> None:
 
 def test_rights_can_be_left_to_others() -> None:
     assert not {"ClusterRole", "ClusterRoleBinding"} & render(MINIMAL).kinds()
+    unbound = render({"rbac": {"create": False}})
+    assert not {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} & unbound.kinds()
+    assert "APIService" in unbound.kinds()
 
 
 def test_the_documentation_lists_the_same_rights() -> None:
@@ -95,4 +128,4 @@ def test_the_documentation_lists_the_same_rights() -> None:
         for resource in resources.replace(", the one object only", "").split(", "):
             documented |= {(verb, group.replace("core", ""), resource.strip()) for verb in verbs.strip().split(", ")}
 
-    assert documented == rights(render().rules)
+    assert documented == rights(render().granted)

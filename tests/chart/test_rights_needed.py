@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from chart.applying import (
 from chart.conftest import Install
 from chart.doing import have_everything_done
 from chart.needed import CREATES_PEERING, NEEDED, Right
-from chart.rendering import NAMESPACE, Manifest, rights
+from chart.rendering import NAMESPACE, READS_FRONT_PROXY, Manifest, Rendered, rights
 from chart.silence import Silence
 from control_plane.berth_process import BerthProcess
 from control_plane.client import Client
@@ -37,7 +37,8 @@ from control_plane.process import http_get
 
 pytestmark = pytest.mark.cluster
 
-ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ROLES = f"{RBAC}/clusterroles"
 BY_BERTH = {"leaderElection": {"createPeering": False}}
 READER, STRANGER = "prometheus", "stranger"
 GROWN_SECONDS = 300.0
@@ -47,18 +48,31 @@ SHOW_SECONDS = 0.5
 
 
 class Role:
-    """The chart's ClusterRole, with as many of the chart's rules as it is allowed to have."""
+    """The chart's roles, with as many of the chart's rules as they are allowed to have.
 
-    def __init__(self, api: Client, rules: Iterable[Manifest]) -> None:
+    The role that reads the front proxy's authority is the API server's own: its binding is what is made or left out.
+    """
+
+    def __init__(self, api: Client, chart: Rendered) -> None:
         self._api = api
-        self._whole = [part for rule in rules for part in split(rule)]
+        self._rules = {
+            f"{ROLES}/berth": chart.rules,
+            f"{RBAC}/namespaces/{NAMESPACE}/roles/berth-explain": chart.one("Role")["rules"],
+        }
+        [self._binding] = [each for each in chart.all("RoleBinding") if each["metadata"]["namespace"] == "kube-system"]
         self._granted: set[Right] = set()
 
     async def grant(self, more: set[Right]) -> None:
         """These as well, as far as the chart grants them at all."""
         self._granted |= more
-        granted = [part for part in self._whole if rights([part]) <= self._granted]
-        await self._api.patch(f"{ROLES}/berth", {"rules": granted})
+        for path, rules in self._rules.items():
+            parts = [part for rule in rules for part in split(rule)]
+            await self._api.patch(path, {"rules": [part for part in parts if rights([part]) <= self._granted]})
+        name = self._binding["metadata"]["name"]
+        if rights([READS_FRONT_PROXY]) <= self._granted:
+            await self._api.apply(self._binding)
+        else:
+            await self._api.delete(f"{RBAC}/namespaces/kube-system/rolebindings/{name}")
 
 
 def split(rule: Manifest) -> list[Manifest]:
@@ -73,7 +87,7 @@ async def test_berth_is_refused_every_right_that_the_role_lacks_and_uses_it_when
     audited: AuditedPlane, api: Client, installed: Install, tmp_path: Path
 ) -> None:
     chart = installed(BY_BERTH)
-    role = Role(api, chart.rules)
+    role = Role(api, chart)
     await role.grant(set())
     await asyncio.to_thread(wait_for_rights_lost, audited, "list", "pods")
     needed = NEEDED | {CREATES_PEERING}
@@ -87,7 +101,7 @@ async def test_berth_is_refused_every_right_that_the_role_lacks_and_uses_it_when
                         await asyncio.sleep(LOOK_SECONDS)
                         before = set(asked.forbidden)
                         asked.look()
-                        assert asked.forbidden <= rights(chart.rules), "asked for, and not in the chart"
+                        assert asked.forbidden <= rights(chart.granted), "asked for, and not in the chart"
                         if asked.forbidden - before:
                             await role.grant(asked.forbidden)
 

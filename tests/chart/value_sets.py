@@ -15,6 +15,7 @@ MINIMAL: Values = {
     "podDisruptionBudget": {"enabled": False},
     "networkPolicy": {"enabled": False},
     "metrics": {"service": {"enabled": False}},
+    "explanations": {"enabled": False},
 }
 EVERYTHING: Values = {
     "replicaCount": 5,
@@ -38,6 +39,13 @@ EVERYTHING: Values = {
     },
     "https": {"bindAddress": "[::]", "port": 20259},
     "tls": {"secretName": "berth-tls"},
+    "explanations": {
+        "port": 20262,
+        "rememberedDecisions": 50,
+        "tls": {"secretName": "explain-tls"},
+        "caBundle": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+        "annotations": {"cert-manager.io/inject-ca-from": "berth-system/explain"},
+    },
     "defaultPolicy": {"enabled": True},
     "policies": {"batch": {"schedulerName": "batch", "backoff": {"initialSeconds": 2, "maxSeconds": 604800}}},
     "serviceAccount": {"annotations": {"example.com/role": "scheduler"}},

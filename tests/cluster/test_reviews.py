@@ -7,7 +7,7 @@ import pytest
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.reviews import KubernetesReviews
-from berth.scheduler.access_review import ReviewFailed, User
+from berth.scheduler.access_review import ResourceAccess, ReviewFailed, User
 from cluster.server import Answer, Cut, Server, Silence, refusal
 
 TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -84,3 +84,22 @@ async def test_the_age_of_the_last_answer_is_known(server: Server, api: Api) -> 
             await api.request("GET", "/version")
         assert (age() is not None) is expected
     assert 0 <= (age() or 0) < 60
+
+
+async def test_a_right_to_a_resource_is_asked_for_by_its_attributes(server: Server, api: Api) -> None:
+    server.answer("POST", ACCESS, Answer(201, {"status": {"allowed": True}}))
+    access = ResourceAccess("list", "explain.berth.dev", "v1alpha1", "explanations", namespace="shop")
+    assert await KubernetesReviews(api).allows_resource(User("bob", groups=("dev",)), access)
+    assert server.requests[0].body["spec"] == {
+        "user": "bob",
+        "uid": "",
+        "groups": ["dev"],
+        "extra": {},
+        "resourceAttributes": {
+            "verb": "list",
+            "group": "explain.berth.dev",
+            "version": "v1alpha1",
+            "resource": "explanations",
+            "namespace": "shop",
+        },
+    }

@@ -58,6 +58,7 @@ def test_every_gate_has_a_test_here() -> None:
     """That of BulkIntake is in tests/cluster/test_bulk_kopf.py."""
     assert set(DEFAULTS) == {
         "BulkIntake",
+        "Explanations",
         "Expressions",
         "NominatedNodeNameForExpectation",
         "Preemption",
@@ -89,6 +90,21 @@ async def test_what_is_based_on_a_policy_that_is_refused_is_refused_too(tmp_path
     runtime = make_runtime(tmp_path, Expressions=False)
     assert problems(runtime, make_policy("common", schedulerName="c", predicates=[EXPRESSION]))
     assert "there is no valid SchedulingPolicy common" in problems(runtime, make_policy(base="common"))
+
+
+async def test_explanations(tmp_path: Path) -> None:
+    path = write_kubeconfig(tmp_path, "http://127.0.0.1:1")
+    for is_on in (True, False):
+        options = Options(
+            kubeconfig=str(path),
+            https_address="",
+            explain_address="127.0.0.1:0",
+            standalone=True,
+            feature_gates={**DEFAULTS, "Explanations": is_on},
+        )
+        components = berth_runtime.make_runtime(options).components
+        assert (components.explaining is not None) is is_on
+        assert components.loop.decision_memory.is_on is is_on
 
 
 async def test_preemption(tmp_path: Path) -> None:

@@ -27,6 +27,12 @@ OTHERS: dict[str, tuple[str, str, Any]] = {
     "tls_cert_file": ("/c", "/c", "/c"),
     "tls_private_key_file": ("/p", "/p", "/p"),
     "debug_endpoints": ("", "on", True),
+    "explain_address": ("0.0.0.0:1", "0.0.0.0:1", "0.0.0.0:1"),
+    "explain_service": ("berth-system/why", "berth-system/why", "berth-system/why"),
+    "explain_tls_cert_file": ("/ec", "/ec", "/ec"),
+    "explain_tls_private_key_file": ("/ep", "/ep", "/ep"),
+    "advertise_address": ("10.0.0.7", "10.0.0.7", "10.0.0.7"),
+    "remembered_decisions": ("5", "5", 5),
     "seed": ("7", "7", 7),
     "resync_seconds": ("60", "60", 60.0),
     "built_in_policy": ("no", "off", False),
@@ -97,7 +103,9 @@ def test_each_setting_can_be_given_in_the_file_as_it_is_written_there(tmp_path: 
 @pytest.mark.parametrize("name", sorted(OTHERS))
 def test_a_flag_wins_over_the_variable_that_over_the_file_that_over_the_default(tmp_path: Path, name: str) -> None:
     setting = next(setting for setting in SETTINGS if setting.name == name)
-    other = dataclasses.replace(Options(), tls_cert_file="/a", tls_private_key_file="/b")
+    pairs: dict[str, Any] = {"tls_cert_file": "/a", "tls_private_key_file": "/b"}
+    pairs |= {f"explain_{key}": value for key, value in pairs.items()} if name.startswith("explain_tls") else {}
+    other = dataclasses.replace(Options(), explain_address="0.0.0.0:2", **pairs)
     path = written(tmp_path, render(dataclasses.replace(other, **{name: OTHERS[name][2]})))
     chosen = getattr(read({}, config=path), name)
     assert chosen == OTHERS[name][2] != setting.default
@@ -105,7 +113,7 @@ def test_a_flag_wins_over_the_variable_that_over_the_file_that_over_the_default(
     text = back.get(type(setting.default), str(setting.kind.to_yaml(setting.default)) if setting.default else "9")
     if isinstance(setting.kind, Listed):
         text = setting.kind.to_text(setting.default)
-    elif name == "http_address":
+    elif setting.default == "" and setting.kind.empty:
         text = ""
     elif name == "https_address":
         text = "0.0.0.0:10259"
@@ -177,6 +185,14 @@ def test_a_key_that_nobody_knows_is_refused_with_the_nearest_one(tmp_path: Path)
         ("httpsAddress: 1", "httpsAddress: 1 is not a text"),
         ("httpsAddress: 0.0.0.0", 'httpsAddress: "0.0.0.0" is not an address; write host:port'),
         ("tlsCertFile: /c", "tlsCertFile: goes with --tls-private-key-file (tlsPrivateKeyFile) only: give both"),
+        (
+            "explainAddress: 0.0.0.0:1\nexplainTlsCertFile: /c",
+            "explainTlsCertFile: goes with --explain-tls-private-key-file (explainTlsPrivateKeyFile) only: give both",
+        ),
+        ("explainTlsCertFile: /c", "explainTlsCertFile: there is nothing to serve with it, as --explain-address is"),
+        ("explainService: why", 'explainService: "why" is not a Service: write namespace/name'),
+        ("advertiseAddress: localhost", 'advertiseAddress: "localhost" is not an IP address'),
+        ("rememberedDecisions: -1", "rememberedDecisions: -1 is not from 0 to 100000"),
         ("reservedSchedulerNames: a", 'reservedSchedulerNames: "a" is not a list'),
         ("trustedPolicies: [No_Name]", 'trustedPolicies: "No_Name" is not the name of an object'),
         ("trustedPolicies: [1]", "trustedPolicies: 1 is not a text"),
@@ -255,7 +271,7 @@ def test_what_kubernetes_says_of_services_with_our_name_is_no_setting(service: s
         ("BERTH_RESYNC_SECONDS", "-5", "BERTH_RESYNC_SECONDS: -5 is not from 1 to 86400"),
         ("BERTH_BUILT_IN_POLICY", "no", 'BERTH_BUILT_IN_POLICY: "no" is not on or off'),
         ("BERTH_FEATURE_GATES", "Expressions", 'BERTH_FEATURE_GATES: "Expressions" is not NAME=true or NAME=false'),
-        ("BERTH_FEATURE_GATES", "X=true", "known are BulkIntake, Expressions, NominatedNodeNameForExpectation"),
+        ("BERTH_FEATURE_GATES", "X=true", "known are BulkIntake, Explanations, Expressions, NominatedNodeName"),
         ("BERTH_FEATURE_GATES", "Expressions=true,Expressions=false", '"Expressions" is there twice'),
         ("BERTH_CONTEXT", "a\nb", "cannot be printed"),
     ],

@@ -9,7 +9,7 @@ import pytest
 
 from berth.scheduler.access_review import ReviewFailed, User
 from berth.serving import authorizer as authorizers
-from berth.serving import logs
+from berth.serving import logs, review_cache
 from berth.serving.authorizer import AccessDenied, Authorizer, read_token
 from berth.serving.bridge import Bridge
 from serving.harness import GUARDED, FakeReviews, serving
@@ -166,7 +166,7 @@ async def test_requests_with_the_same_token_share_one_review() -> None:
 async def test_reviews_at_once_and_cached_results_are_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(authorizers, "CACHE_SIZE", 20)
+    monkeypatch.setattr(review_cache, "CACHE_SIZE", 20)
     reviews = FakeReviews(gate=asyncio.Event())
     authorizer = make_authorizer(reviews)
     waiting = [asyncio.create_task(authorizer.admit(f"Bearer guess-{n}", "get", "/metrics")) for n in range(100)]
@@ -180,7 +180,7 @@ async def test_reviews_at_once_and_cached_results_are_limited(
 
 
 async def test_a_review_without_an_answer_denies_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authorizers, "REVIEW_SECONDS", 0.01)
+    monkeypatch.setattr(review_cache, "REVIEW_SECONDS", 0.01)
     authorizer = make_authorizer(FakeReviews(gate=asyncio.Event()))
     denied = await authorizer.admit("Bearer admin-token", "get", "/metrics")
     assert denied == AccessDenied(401, "the token could not be reviewed")

@@ -54,6 +54,11 @@ app.kubernetes.io/part-of: berth
 {{- end -}}
 {{- end -}}
 
+{{- /* The Service by which the API server finds the leader's explanations, and the objects around it. */ -}}
+{{- define "berth.explainName" -}}
+{{- printf "%s-explain" (include "berth.fullname" . | trunc 55 | trimSuffix "-") -}}
+{{- end -}}
+
 {{- /* The file that `berth run --config` reads. */ -}}
 {{- define "berth.configuration" -}}
 apiVersion: berth.dev/v1alpha1
@@ -68,6 +73,15 @@ httpsAddress: {{ printf "%s:%d" .Values.https.bindAddress (int .Values.https.por
 {{- if .Values.tls.secretName }}
 tlsCertFile: /etc/berth/tls/tls.crt
 tlsPrivateKeyFile: /etc/berth/tls/tls.key
+{{- end }}
+{{- if .Values.explanations.enabled }}
+explainAddress: {{ printf "%s:%d" .Values.https.bindAddress (int .Values.explanations.port) | quote }}
+explainService: {{ printf "%s/%s" .Release.Namespace (include "berth.explainName" .) | quote }}
+rememberedDecisions: {{ int .Values.explanations.rememberedDecisions }}
+{{- if .Values.explanations.tls.secretName }}
+explainTlsCertFile: /etc/berth/explain-tls/tls.crt
+explainTlsPrivateKeyFile: /etc/berth/explain-tls/tls.key
+{{- end }}
 {{- end }}
 {{- with .Values.config }}
 logLevel: {{ .logLevel }}
@@ -87,6 +101,12 @@ debugEndpoints: {{ .debugEndpoints }}
 {{- fail "config.featureGates.Preemption: needs the right to delete pods; set rbac.preemption to true, or leave it out" }}
 {{- end }}
 {{- $_ := set $gates "Preemption" false }}
+{{- end }}
+{{- if not $.Values.explanations.enabled }}
+{{- if $gates.Explanations }}
+{{- fail "config.featureGates.Explanations: needs the API; set explanations.enabled to true, or leave it out" }}
+{{- end }}
+{{- $_ := set $gates "Explanations" false }}
 {{- end }}
 {{- with $gates }}
 featureGates:
@@ -128,6 +148,22 @@ meta.helm.sh/release-namespace: {{ .Release.Namespace }}
 {{- if gt $seen (sub (now | unixEpoch | int64) 60) -}}
 {{- fail (printf "leaderElection.peeringName: replica %s of another release has its record in ClusterKopfPeering %s; %s" $identity $name $advice) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Fails where another release has registered the API of explanations, of which there is one in a cluster. */ -}}
+{{- define "berth.checkExplanations" -}}
+{{- if .Values.explanations.enabled -}}
+{{- $name := "v1alpha1.explain.berth.dev" -}}
+{{- $object := lookup "apiregistration.k8s.io/v1" "APIService" "" $name -}}
+{{- $notes := default dict (default dict $object.metadata).annotations -}}
+{{- $release := index $notes "meta.helm.sh/release-name" -}}
+{{- if $release -}}
+{{- $owner := printf "%s/%s" (index $notes "meta.helm.sh/release-namespace") $release -}}
+{{- if ne $owner (include "berth.installation" .) -}}
+{{- fail (printf "explanations.enabled: APIService %s belongs to the release %s; one release of a cluster can serve explanations: set it to false here" $name $owner) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -1,16 +1,17 @@
 """Who may see what Berth shows of itself: the API server's TokenReview and SubjectAccessReview.
 
 Both are questions in the form of objects that are never stored. Berth keeps no list of users of its own, and a right is
-given as any other is: by a ClusterRole on nonResourceURLs. An answer counts only if it is one: a status that does not
-say yes in so many words is a no, and no status at all is a failure.
+given as any other is: by a ClusterRole on nonResourceURLs, or on resources of explain.berth.dev. An answer counts only
+if it is one: a status that does not say yes in so many words is a no, and no status at all is a failure.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from berth.cluster.api import Api
 from berth.cluster.errors import ApiError, Unreachable
-from berth.scheduler.access_review import ReviewFailed, User
+from berth.scheduler.access_review import ResourceAccess, ReviewFailed, User
 
 LIMIT_SECONDS = 5.0
 AUTHENTICATION, TOKENS = "authentication.k8s.io/v1", "tokenreviews"
@@ -18,7 +19,7 @@ AUTHORIZATION, ACCESS = "authorization.k8s.io/v1", "subjectaccessreviews"
 
 
 class KubernetesReviews:
-    """Implements `berth.scheduler.access_review.Reviews`."""
+    """Implements `Reviews` and `ResourceReviews` of `berth.scheduler.access_review`."""
 
     def __init__(self, api: Api, *, limit_seconds: float = LIMIT_SECONDS) -> None:
         self._api = api
@@ -31,12 +32,19 @@ class KubernetesReviews:
         return _read_user(status.get("user"))
 
     async def allows(self, user: User, verb: str, path: str) -> bool:
+        return await self._is_allowed(user, {"nonResourceAttributes": {"path": path, "verb": verb}})
+
+    async def allows_resource(self, user: User, access: ResourceAccess) -> bool:
+        asked = {name: value for name, value in asdict(access).items() if value}
+        return await self._is_allowed(user, {"resourceAttributes": asked})
+
+    async def _is_allowed(self, user: User, asked: Mapping[str, Any]) -> bool:
         spec = {
             "user": user.name,
             "uid": user.uid,
             "groups": list(user.groups),
             "extra": {key: list(values) for key, values in user.extra.items()},
-            "nonResourceAttributes": {"path": path, "verb": verb},
+            **asked,
         }
         status = await self._review(AUTHORIZATION, ACCESS, "SubjectAccessReview", spec)
         return status.get("allowed") is True and status.get("denied") is not True

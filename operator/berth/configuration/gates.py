@@ -14,6 +14,7 @@ Stage = Literal["ALPHA", "BETA"]
 
 BULK_INTAKE: Final = "BulkIntake"
 QUEUEING_HINTS: Final = "QueueingHints"
+EXPLANATIONS: Final = "Explanations"
 EXPRESSIONS: Final = "Expressions"
 SHADOW_POLICIES: Final = "ShadowPolicies"
 PYTHON_PLUGINS: Final = "PythonPlugins"
@@ -37,6 +38,13 @@ GATES: tuple[Gate, ...] = (
         True,
         "lists and watches are read many objects at a time, beside kopf's own machinery",
         "kopf hands over one object after another, which takes several times as long",
+    ),
+    Gate(
+        EXPLANATIONS,
+        "ALPHA",
+        True,
+        "the API explain.berth.dev is served where it has an address, and decisions are remembered for it",
+        "it is not served, whatever its address, and no decision is remembered",
     ),
     Gate(
         EXPRESSIONS,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from berth.cluster.leadership import LIFETIME_SECONDS
 from berth.configuration.gates import DEFAULTS
 from berth.policy.addresses import ANY_HOST
+from berth.scheduler.decision_memory import MOST_DECISIONS
 from berth.serving.addresses import DEFAULT_HTTPS
 
 
@@ -26,6 +27,12 @@ class Options:
     tls_cert_file: str | None = None
     tls_private_key_file: str | None = None
     debug_endpoints: bool = False
+    explain_address: str = ""
+    explain_service: str = ""
+    explain_tls_cert_file: str | None = None
+    explain_tls_private_key_file: str | None = None
+    advertise_address: str = ""
+    remembered_decisions: int = MOST_DECISIONS
     log_level: str = "info"
     log_format: str = "text"
     reserved_scheduler_names: tuple[str, ...] = ("default-scheduler",)

@@ -135,10 +135,17 @@ def _options(chosen: _Chosen) -> Options:
 
 def _contradictions(chosen: _Chosen) -> Problems:
     """Settings that are invalid together."""
-    pair = ("tls_cert_file", "tls_private_key_file")
+    https = ("tls_cert_file", "tls_private_key_file")
+    explain = ("explain_tls_cert_file", "explain_tls_private_key_file")
+    return _of_pair(chosen, https, "https_address") + _of_pair(chosen, explain, "explain_address")
+
+
+def _of_pair(chosen: _Chosen, pair: tuple[str, str], address: str) -> Problems:
+    """Of a certificate and its key, which serve at this address."""
     given = [name for name in pair if chosen.values.get(name) is not None]
-    if given and chosen.values.get("https_address") == "":
-        return [f"{chosen.sources[given[0]]}: there is nothing to serve with it, as --https-address is empty"]
+    if given and chosen.values.get(address, getattr(Options(), address)) == "":
+        flag = f"--{address.replace('_', '-')}"
+        return [f"{chosen.sources[given[0]]}: there is nothing to serve with it, as {flag} is empty"]
     if len(given) != 1:
         return []
     missing = next(setting for setting in SETTINGS if setting.name in pair and setting.name not in given)

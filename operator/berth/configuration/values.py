@@ -5,7 +5,7 @@ What cannot be read is a `BadValue`, whose text ends a sentence that begins with
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from typing import Protocol
 
 from berth.configuration.gates import DEFAULTS
@@ -250,6 +250,46 @@ class Installation(Text):
     def from_yaml(self, value: object) -> object:
         if not isinstance(value, str):
             raise BadValue(f"{show(value)} is not a text")
+        return self.from_text(value)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceName(Text):
+    """A Service as namespace/name, or none."""
+
+    words: str = "namespace/name of a Service"
+    empty: bool = True
+
+    def from_text(self, text: str) -> object:
+        parts = text.split("/")
+        if text and (len(parts) != 2 or not all(is_object_name(part) and "." not in part for part in parts)):
+            raise BadValue(f"{show(text)} is not a Service: write namespace/name")
+        return text
+
+    def from_yaml(self, value: object) -> object:
+        if not isinstance(value, str):
+            raise BadValue(f"{show(value)} is not a text: namespace/name")
+        return self.from_text(value)
+
+
+@dataclass(frozen=True, slots=True)
+class IpAddress(Text):
+    """An IP address, or none."""
+
+    words: str = "IP address"
+    empty: bool = True
+
+    def from_text(self, text: str) -> object:
+        try:
+            if text:
+                ip_address(text)
+        except ValueError:
+            raise BadValue(f"{show(text)} is not an IP address") from None
+        return text
+
+    def from_yaml(self, value: object) -> object:
+        if not isinstance(value, str):
+            raise BadValue(f"{show(value)} is not a text: an IP address")
         return self.from_text(value)
 
 

@@ -11,7 +11,7 @@ from berth.scheduler.binding.binding_cycle import Stage
 from berth.scheduler.queue.queued_pod import Part
 from berth.scheduler.standing import Standing
 
-_PARTS: Final = {
+PARTS: Final = {
     Part.ACTIVE: PodState.PENDING,
     Part.BACKOFF: PodState.BACKOFF,
     Part.UNSCHEDULABLE: PodState.UNSCHEDULABLE,
@@ -74,5 +74,5 @@ class LiveKnowledge:
 
 def _state(standing: Standing) -> PodState:
     if standing.part is not None:
-        return _PARTS[standing.part]
+        return PARTS[standing.part]
     return PodState.BINDING if standing.stage is None else _STAGES[standing.stage]

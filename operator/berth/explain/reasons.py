@@ -414,10 +414,11 @@ def code_of(plugin: Plugin, text: str, code: Code = Code.UNSCHEDULABLE) -> str:
         return EXTENDER
     if module.startswith(_EXPRESSIONS):
         return EXPRESSION
-    return _code_of_text(text) if module.startswith(_OURS) else CUSTOM
+    return code_of_text(text) if module.startswith(_OURS) else CUSTOM
 
 
-def _code_of_text(text: str) -> str:
+def code_of_text(text: str) -> str:
+    """Returns the stable code of a reason that one of our plugins gives."""
     known = _BY_TEXT.get(text)
     if known is not None:
         return known

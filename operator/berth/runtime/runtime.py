@@ -49,6 +49,8 @@ class Runtime:
             asyncio.create_task(parts.housekeeping.run(), name="housekeeping"),
             asyncio.create_task(parts.policy_reports.run(), name="reporting"),
         ]
+        if parts.explaining is not None:
+            self._tasks.append(asyncio.create_task(parts.explaining.run(), name="explaining"))
         if parts.leader is not None:
             self._tasks.append(asyncio.create_task(parts.leader.run(), name="leading"))
         self._recovering = asyncio.create_task(parts.recovery.run(), name="recovery")

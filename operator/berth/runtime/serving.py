@@ -1,6 +1,6 @@
 """Serving: health, metrics, configuration and dumps over HTTP, if there is an address for them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from berth.runtime.health_checks import HealthChecks
@@ -9,7 +9,7 @@ from berth.runtime.statistics import Statistics
 from berth.scheduler.access_review import Reviews
 from berth.serving.loop_watchdog import LoopWatchdog
 from berth.serving.pages import ServedState
-from berth.serving.server import Server, ServingPlan
+from berth.serving.server import Endpoint, Server, ServingPlan
 
 
 class Serving:
@@ -25,6 +25,7 @@ class Serving:
         dump: StateDump,
         configuration: Callable[[], Mapping[str, Any]],
         loop_watchdog: LoopWatchdog,
+        endpoints: Sequence[Endpoint] = (),
     ) -> None:
         self._statistics = statistics
         self._loop_watchdog = loop_watchdog
@@ -36,8 +37,8 @@ class Serving:
             queue_lines=dump.queue_lines,
             alarms=health.alarms,
         )
-        is_served = plan.https is not None or plan.http is not None
-        self.server = Server(plan, served, reviews, loop_watchdog) if is_served else None
+        is_served = plan.https is not None or plan.http is not None or bool(endpoints)
+        self.server = Server(plan, served, reviews, loop_watchdog, endpoints=endpoints) if is_served else None
 
     def statistics(self) -> dict[str, Any]:
         """Those of all components, and of the server."""

@@ -44,6 +44,7 @@ from berth.configuration.gates import (
     BULK_INTAKE,
     DEFAULTS,
     EXPECTATION,
+    EXPLANATIONS,
     EXPRESSIONS,
     PREEMPTION,
     PYTHON_PLUGINS,
@@ -53,9 +54,11 @@ from berth.configuration.gates import (
 )
 from berth.configuration.limiting import extender_addresses, policy_limits
 from berth.configuration.serving import serving_plan
+from berth.explain_api.sources import Sources
 from berth.policy import PolicyStore
 from berth.policy.features import Features
 from berth.runtime.decisions import Decisions
+from berth.runtime.explaining import Explaining
 from berth.runtime.health_checks import HealthChecks
 from berth.runtime.housekeeping import Housekeeping
 from berth.runtime.incidents import Incidents
@@ -153,6 +156,7 @@ class Components:
             unconfirmed=unconfirmed,
             extenders=extenders,
             expectation=gates[EXPECTATION],
+            remembered_decisions=options.remembered_decisions if gates[EXPLANATIONS] else 0,
         )
         self.scheduler = Scheduler(self.loop)
         self.policy_reports = PolicyReports(policies, self.scheduler, self.statuses, fence, clock, errors)
@@ -245,6 +249,10 @@ class Components:
             loop_watchdog=self.loop_watchdog,
             leader=self.leader,
         )
+        self.explaining: Explaining | None = None
+        if gates[EXPLANATIONS] and options.explain_address:
+            sources = Sources(self.scheduler, lambda: fence.is_leading, socket.gethostname())
+            self.explaining = Explaining(options, api, clock, fence, sources)
         statistics = Statistics(
             {
                 "scheduler": self.scheduler.statistics,
@@ -261,6 +269,7 @@ class Components:
                 "loop_lag_seconds": lambda: self.loop_watchdog.lag_seconds,
                 "nameless": lambda: dict(self.watch_intake.nameless),
                 "watch_restarts": lambda: self.watch_intake.restarts,
+                "explaining": lambda: {} if self.explaining is None else self.explaining.statistics(),
             }
         )
         self.serving = Serving(
@@ -271,6 +280,7 @@ class Components:
             dump=self.dump,
             configuration=lambda: configuration(as_mapping(options), policies_in_force(policies)),
             loop_watchdog=self.loop_watchdog,
+            endpoints=[] if self.explaining is None else [self.explaining.endpoint],
         )
 
 

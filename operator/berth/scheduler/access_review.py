@@ -23,6 +23,19 @@ class User:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NO_EXTRA)
 
 
+@dataclass(frozen=True, slots=True)
+class ResourceAccess:
+    """What a user wants to do with a resource; `namespace` is "" for all of them, `name` for all objects."""
+
+    verb: str
+    group: str
+    version: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
 class ReviewFailed(Exception):
     """The API server is unreachable, too slow, refuses the review or answers with invalid data; str() says which."""
 
@@ -36,4 +49,16 @@ class Reviews(Protocol):
 
     async def allows(self, user: User, verb: str, path: str) -> bool:
         """Whether the user may use this verb on a non-resource path. Raises ReviewFailed."""
+        ...
+
+
+class ResourceReviews(Protocol):
+    """Authorization by the API server of users who are known already."""
+
+    async def allows(self, user: User, verb: str, path: str) -> bool:
+        """Whether the user may use this verb on a non-resource path. Raises ReviewFailed."""
+        ...
+
+    async def allows_resource(self, user: User, access: ResourceAccess) -> bool:
+        """Whether the user may do this with a resource. Raises ReviewFailed."""
         ...

@@ -45,10 +45,19 @@ class Certificates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Files of a certificate, with its chain, and of the key to it."""
+    """Files of a certificate, with its chain, and of the key to it; `flags` is how the flags begin that name them."""
 
     certificate: Path
     key: Path
+    flags: str = "--tls"
+
+    @property
+    def certificate_flag(self) -> str:
+        return f"{self.flags}-cert-file {self.certificate}"
+
+    @property
+    def key_flag(self) -> str:
+        return f"{self.flags}-private-key-file {self.key}"
 
 
 class GivenCertificates:
@@ -59,21 +68,29 @@ class GivenCertificates:
         self._now = now
         self._looked_seconds = now()
         self._seen = _look(pair)
-        self._context = _load(pair)
+        self._pem, self._context = _load(pair)
         self._complained = False
 
     def context(self) -> ssl.SSLContext:
+        self._look_again()
+        return self._context
+
+    def pem(self) -> bytes:
+        """Returns certificate and key, for a context with settings of its own."""
+        self._look_again()
+        return self._pem
+
+    def _look_again(self) -> None:
         if self._now() - self._looked_seconds >= LOOK_SECONDS:
             self._looked_seconds = self._now()
             self._read_again()
-        return self._context
 
     def _read_again(self) -> None:
         seen = _look(self._pair)
         if seen == self._seen:
             return
         try:
-            self._context = _load(self._pair)
+            self._pem, self._context = _load(self._pair)
         except BadCertificate as error:
             if not self._complained:
                 _log.error("The certificate has changed and cannot be used, the last one stays: %s", error)
@@ -95,7 +112,7 @@ class SelfMadeCertificates:
     def context(self) -> ssl.SSLContext:
         if self._context is None or self._now() - self._made_seconds >= RENEWED_SECONDS:
             self._made_seconds = self._now()
-            self._context = _self_made()
+            self._context = context_of(make_pem())
         return self._context
 
 
@@ -122,20 +139,21 @@ def _look(pair: Pair) -> tuple[object, ...]:
     return tuple(seen)
 
 
-def _load(pair: Pair) -> ssl.SSLContext:
-    for flag, path in (("--tls-cert-file", pair.certificate), ("--tls-private-key-file", pair.key)):
+def _load(pair: Pair) -> tuple[bytes, ssl.SSLContext]:
+    pem = b""
+    for flag, path in ((pair.certificate_flag, pair.certificate), (pair.key_flag, pair.key)):
         try:
-            path.read_bytes()
+            pem += path.read_bytes() + b"\n"
         except OSError as error:
-            raise BadCertificate(f"{flag} {path}: {error.strerror or error}") from error
+            raise BadCertificate(f"{flag}: {error.strerror or error}") from error
     context = _new_context()
     try:
         context.load_cert_chain(pair.certificate, pair.key, password=_no_password)
     except ssl.SSLError as error:
         raise BadCertificate(_describe(pair, error)) from error
     except (OSError, ValueError) as error:
-        raise BadCertificate(f"--tls-private-key-file {pair.key}: {error}") from error
-    return context
+        raise BadCertificate(f"{pair.key_flag}: {error}") from error
+    return pem, context
 
 
 def _no_password() -> str:
@@ -145,10 +163,10 @@ def _no_password() -> str:
 
 def _describe(pair: Pair, error: ssl.SSLError) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
-        return f"--tls-private-key-file {pair.key}: is not the key to the certificate in {pair.certificate}"
+        return f"{pair.key_flag}: is not the key to the certificate in {pair.certificate}"
     if _holds_certificate(pair.certificate):
-        return f"--tls-private-key-file {pair.key}: holds no private key in PEM ({error.reason or error})"
-    return f"--tls-cert-file {pair.certificate}: holds no certificate in PEM ({error.reason or error})"
+        return f"{pair.key_flag}: holds no private key in PEM ({error.reason or error})"
+    return f"{pair.certificate_flag}: holds no certificate in PEM ({error.reason or error})"
 
 
 def _holds_certificate(path: Path) -> bool:
@@ -162,9 +180,10 @@ def _holds_certificate(path: Path) -> bool:
 # --- self-made -------------------------------------------------------------------------------------------------------
 
 
-def _self_made() -> ssl.SSLContext:
+def context_of(pem: bytes) -> ssl.SSLContext:
+    """Returns a new context that serves this certificate."""
     context = _new_context()
-    with _private_file(_make_pem()) as path:
+    with _private_file(pem) as path:
         context.load_cert_chain(path)
     return context
 
@@ -186,8 +205,8 @@ def _private_file(content: bytes) -> Iterator[str]:
             yield file.name
 
 
-def _make_pem() -> bytes:
-    """A fresh key and its certificate for this host."""
+def make_pem(*names: str) -> bytes:
+    """Returns a fresh key and its certificate for this host, or for hosts of these names."""
     # Costs a tenth of a second, and only those need it who serve HTTPS without a certificate of their own.
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -195,9 +214,9 @@ def _make_pem() -> bytes:
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
-    host = socket.gethostname()[:64] or "berth"
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-    names = [x509.DNSName(one) for one in dict.fromkeys((host, "localhost")) if one.isascii()]
+    hosts = names or (socket.gethostname() or "berth", "localhost")
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0][:64])])
+    alternatives = [x509.DNSName(host) for host in dict.fromkeys(hosts) if host.isascii()]
     addresses = [x509.IPAddress(ip_address(one)) for one in ("127.0.0.1", "::1")]
     certificate = (
         x509.CertificateBuilder()
@@ -207,7 +226,7 @@ def _make_pem() -> bytes:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - BACKDATED)
         .not_valid_after(now + timedelta(days=VALID_DAYS))
-        .add_extension(x509.SubjectAlternativeName([*names, *addresses]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([*alternatives, *addresses]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(key, hashes.SHA256())

@@ -47,7 +47,13 @@ class Listener:
         answer: Answering,
         tls: Callable[[], ssl.SSLContext] | None,
         counts: Counter[str],
+        *,
+        answer_seconds: float | None = None,
+        max_headers: int = MAX_HEADERS,
     ) -> None:
+        """`answer_seconds`: how long an answer may take, where that is longer than ANSWER_SECONDS."""
+        self._answer_seconds = answer_seconds
+        self._max_headers = max_headers
         self._socket = listening
         self._answer = answer
         self._tls = tls
@@ -88,7 +94,7 @@ class Listener:
             self._counts["turned_away"] += 1
             accepted.close()
             return
-        connection = _Connection(self._server, self._counts)
+        connection = _Connection(self._server, self._counts, self._max_headers)
         self._connections[connection] = asyncio.create_task(self._serve(connection, accepted))
 
     def _make_room(self) -> bool:
@@ -132,7 +138,7 @@ class Listener:
         assert isinstance(connection, _Connection)
         connection.is_answering = True
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(self._answer_seconds or ANSWER_SECONDS):
                 response = await self._respond(request)
                 await response.prepare(request)
                 await response.write_eof()
@@ -164,14 +170,14 @@ class _Connection(web.RequestHandler):
 
     __slots__ = ("_counts", "ended", "is_answering")
 
-    def __init__(self, server: web.Server, counts: Counter[str]) -> None:
+    def __init__(self, server: web.Server, counts: Counter[str], max_headers: int) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
             keepalive_timeout=REQUEST_SECONDS,
             logger=_silent,
             access_log=None,  # type: ignore[arg-type] # its documented way to have none
-            max_headers=MAX_HEADERS,
+            max_headers=max_headers,
             lingering_time=0,
             read_bufsize=READ_BYTES,
             auto_decompress=False,

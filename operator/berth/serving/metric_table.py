@@ -44,6 +44,7 @@ SERVED = (
     *("failed", "lost_errors"),
 )
 ACCESS = ("admitted", "401", "403", "reviews", "failed")
+EXPLAIN_LIMITS = ("at_once", "a_second", "watches")
 
 
 # --- what is not simply at a path -------------------------------------------------------------------------------------
@@ -480,6 +481,26 @@ PROCESS = (
         "Requests with a token by what was said of it, and how often the API server was asked.",
         by_key("serving", "access", but=("kept",), always=ACCESS),
         outcome=", ".join(ACCESS),
+    ),
+    row(
+        "berth_explain_answers_total",
+        "counter",
+        "Requests for explanations by the status of the answer; watches are counted when they end.",
+        by_key("explaining", "answers"),
+        status="HTTP status",
+    ),
+    row(
+        "berth_explain_refused_total",
+        "counter",
+        "Requests for explanations that were over a limit.",
+        by_key("explaining", "refused", always=EXPLAIN_LIMITS),
+        limit="at_once: of all users; a_second: of one user; watches: at once",
+    ),
+    row(
+        "berth_explain_watches",
+        "gauge",
+        "Watches of explanations that are open.",
+        given("explaining", "watches"),
     ),
     row(
         "berth_watch_restarts_total",

@@ -19,9 +19,9 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from berth.scheduler.access_review import Reviews
 from berth.serving.addresses import ListenAddress, listen
@@ -53,6 +53,26 @@ class ServingPlan:
     debug: bool = False
 
 
+class Endpoint(Protocol):
+    """Something else that is served in the same thread, at an address of its own."""
+
+    @property
+    def flag(self) -> str:
+        """The flag that sets the address."""
+        ...
+
+    @property
+    def address(self) -> ListenAddress: ...
+
+    def prepare(self) -> None:
+        """Reads what is needed to serve; raises BadCertificate."""
+        ...
+
+    def make_listener(self, opened: socket.socket, bridge: Bridge, counts: Counter[str]) -> Listener:
+        """Returns what accepts connections at the address; called in the serving thread."""
+        ...
+
+
 class Server:
     """Started and stopped in the scheduler's loop; `start` once, `stop` once."""
 
@@ -63,9 +83,11 @@ class Server:
         reviews: Reviews,
         watchdog: LoopWatchdog,
         *,
+        endpoints: Sequence[Endpoint] = (),
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plan = plan
+        self._endpoints = {endpoint.flag: endpoint for endpoint in endpoints}
         self._state = state
         self._reviews = reviews
         self._watchdog = watchdog
@@ -103,13 +125,17 @@ class Server:
         await begun
 
     def _prepare(self) -> None:
-        if self._plan.https is not None:
-            try:
+        try:
+            if self._plan.https is not None:
                 pair = self._plan.pair
                 self._certificates = SelfMadeCertificates() if pair is None else GivenCertificates(pair)
-            except BadCertificate as error:
-                raise CannotServe(str(error)) from error
-        for flag, address in (("--https-address", self._plan.https), ("--http-address", self._plan.http)):
+            for endpoint in self._endpoints.values():
+                endpoint.prepare()
+        except BadCertificate as error:
+            raise CannotServe(str(error)) from error
+        addresses = {"--https-address": self._plan.https, "--http-address": self._plan.http}
+        others = {flag: endpoint.address for flag, endpoint in self._endpoints.items()}
+        for flag, address in (addresses | others).items():
             if address is None:
                 continue
             try:
@@ -156,7 +182,7 @@ class Server:
         ending = self._ending = asyncio.Event()
         authorizer = self._authorizer = Authorizer(self._reviews, bridge, self._now)
         pages = Pages(self._state, authorizer, bridge, debug=self._plan.debug)
-        self._listeners = [self._make_listener(flag, opened, pages) for flag, opened in self._sockets.items()]
+        self._listeners = [self._make_listener(flag, opened, pages, bridge) for flag, opened in self._sockets.items()]
         tasks = [loop.create_task(listener.run()) for listener in self._listeners] + [loop.create_task(self._watch())]
         begun.get_loop().call_soon_threadsafe(_set, begun)
         tasks.append(loop.create_task(_wait(ending)))
@@ -171,7 +197,9 @@ class Server:
             if isinstance(end, Exception):
                 raise end
 
-    def _make_listener(self, flag: str, opened: socket.socket, pages: Pages) -> Listener:
+    def _make_listener(self, flag: str, opened: socket.socket, pages: Pages, bridge: Bridge) -> Listener:
+        if flag in self._endpoints:
+            return self._endpoints[flag].make_listener(opened, bridge, self._counts)
         if flag == "--http-address":
             return Listener(opened, pages.answer, None, self._counts)
         assert self._certificates is not None
