@@ -258,8 +258,8 @@ async def test_a_victim_that_waits_for_its_volumes_only_loses_its_room() -> None
         await harness.pass_time(2)
         assert harness.cluster.evictions == []
         assert harness.cluster.node_of("high") == "n"
-        assert harness.notes("low")[0] == 'running PreBind plugin "VolumeBinding": preempted'
-        assert harness.notes("low")[1] == f"Preempted by pod {uid('high')} on node n (in scheduler memory)."
+        assert harness.notes("low")[1] == 'running PreBind plugin "VolumeBinding": preempted'
+        assert harness.notes("low")[2] == f"Preempted by pod {uid('high')} on node n (in scheduler memory)."
         assert harness.cluster.node_of("low") == ""
 
 

@@ -176,7 +176,7 @@ async def test_a_pod_that_is_deleted_while_it_waits_is_undone(script: Script) ->
         await harness.go()
         assert script.of("web")[-2:] == UNDONE
         assert (queue(harness), dict(harness.cache.assumed()), stages(harness)) == ({}, {}, {"gone": 1})
-        assert harness.notes("web") == []
+        assert harness.notes("web") == ["Node a is chosen; waiting for a permit of one"]
         assert not plugin(script, "one").waiting.allow(UID)
         harness.write(make_pod("other", cpu=1))
         script.answers.clear()
@@ -320,7 +320,7 @@ async def test_a_pod_that_waits_is_not_evicted_but_loses_its_room_to_one_of_high
         await harness.pass_time(2)
         assert harness.cluster.evictions == []
         assert harness.cluster.node_of("high") == "a"
-        assert harness.notes("web")[0] == "waiting on permit for pod: preempted"
+        assert harness.notes("web")[1] == "waiting on permit for pod: preempted"
         assert script.of("web")[2:6] == ["one permit", "two permit", *UNDONE]
         assert harness.queue.part_of(UID) is not None
 
@@ -417,5 +417,5 @@ async def test_a_gang_that_loses_a_member_waits_for_nothing(script: Script) -> N
         await harness.go()
         harness.cluster.delete("Pod", "default/m0")
         await harness.go()
-        assert harness.notes("m1") == ["0/1 nodes are available: 1 its gang has lost m0."]
+        assert harness.notes("m1")[1] == "0/1 nodes are available: 1 its gang has lost m0."
         assert harness.cluster.bound == []

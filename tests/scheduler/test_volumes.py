@@ -267,7 +267,7 @@ async def test_a_pod_that_goes_while_a_provisioner_works_leaves_nothing_behind()
         await harness.go()
         assert is_clean(harness)
         assert volumes(harness)["gone"] == 1
-        assert harness.notes("db") == []
+        assert harness.notes("db") == ["Node here is chosen; waiting for volumes of data"]
 
 
 async def test_a_claim_that_was_given_its_node_before_a_restart_is_waited_for_again() -> None:

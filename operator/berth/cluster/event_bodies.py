@@ -54,9 +54,9 @@ def event_name(pod_name: str, nanoseconds: int) -> str:
     return name if len(name) <= NAME_LIMIT else f"{CONTROLLER}.{nanoseconds:x}"
 
 
-def controller(pod: Pod, related: Pod | None = None) -> str:
+def controller(pod: Pod, event: PodEvent) -> str:
     """Who reports: the scheduler by its name, of the pod that the event is due to, unless no event may carry it."""
-    name = (related or pod).scheduler_name
+    name = event.controller or (event.related or pod).scheduler_name
     return name if _QUALIFIED.fullmatch(name) else CONTROLLER
 
 
@@ -68,7 +68,7 @@ def events_body(record: Record, instance: str) -> dict[str, Any]:
         "kind": "Event",
         "metadata": {"name": record.name, "namespace": record.pod.namespace},
         "eventTime": _micro(record.first),
-        "reportingController": controller(record.pod, event.related),
+        "reportingController": controller(record.pod, event),
         "reportingInstance": instance,
         "type": event.type,
         "reason": event.reason,
@@ -97,8 +97,8 @@ def core_body(record: Record, instance: str) -> dict[str, Any]:
         "message": cut_note(event.note),
         "type": event.type,
         "action": event.action,
-        "source": {"component": controller(record.pod, event.related)},
-        "reportingComponent": controller(record.pod, event.related),
+        "source": {"component": controller(record.pod, event)},
+        "reportingComponent": controller(record.pod, event),
         "reportingInstance": instance,
         "firstTimestamp": _second(record.first),
         **_related(event),

@@ -64,6 +64,7 @@ class PodEvent:
     """A Kubernetes Event about a pod, as `kubectl describe pod` shows it.
 
     `related` is the pod that caused the event, such as the preemptor; its scheduler is the reporting controller then.
+    `controller` reports if it is not the pod's own scheduler.
     """
 
     type: Literal["Normal", "Warning"]
@@ -71,6 +72,7 @@ class PodEvent:
     action: str
     note: str
     related: Pod | None = None
+    controller: str = ""
 
 
 class Cluster(Protocol):

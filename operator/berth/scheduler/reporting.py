@@ -4,7 +4,7 @@ The port returns at once and writes later. If it raises all the same, the report
 attempt goes on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from berth.model import Pod
 from berth.scheduler.error_log import ErrorLog
@@ -37,6 +37,20 @@ class Reporter:
         if not pod_moved_on:
             self._condition(pod, SCHEDULER_ERROR, message)
 
+    def waits_on_permit(self, pod: Pod, node_name: str, plugins: Sequence[str]) -> None:
+        """A node is chosen, and these plugins have to permit it."""
+        self._note(pod, "WaitingOnPermit", f"Node {node_name} is chosen; waiting for a permit of {', '.join(plugins)}")
+
+    def waits_for_volumes(self, pod: Pod, node_name: str, claims: Sequence[str]) -> None:
+        """A node is chosen, and the volumes of these claims have to be bound."""
+        self._note(pod, "WaitingForVolumes", f"Node {node_name} is chosen; waiting for volumes of {', '.join(claims)}")
+
+    def unserved(self, pod: Pod, meant: str) -> None:
+        """Nobody serves the scheduler name of the pod, but nearly."""
+        note = f"Nobody serves the scheduler name {pod.scheduler_name}: did you mean {meant}?"
+        event = PodEvent("Warning", "SchedulerNameNotServed", "Scheduling", note, controller=meant)
+        self._send(pod, lambda: self._cluster.record_event(pod, event))
+
     def preempted(self, victim: Pod, preemptor: Pod, node_name: str, *, in_memory: bool) -> None:
         """The pod is preempted; `in_memory`: it was assumed only, so nothing had to be deleted."""
         note = f"Preempted by pod {preemptor.uid} on node {node_name}"
@@ -44,6 +58,9 @@ class Reporter:
             note += " (in scheduler memory)."
         event = PodEvent("Normal", "Preempted", "Preempting", note, preemptor)
         self._send(victim, lambda: self._cluster.record_event(victim, event))
+
+    def _note(self, pod: Pod, reason: str, note: str) -> None:
+        self._send(pod, lambda: self._cluster.record_event(pod, PodEvent("Normal", reason, "Binding", note)))
 
     def _warn(self, pod: Pod, action: str, note: str) -> None:
         event = PodEvent("Warning", "FailedScheduling", action, note)

@@ -63,6 +63,7 @@ class Scheduler:
             self.components.nominator.start_leading()
             self._queue.open()
             self.components.intake.complain()
+            self.components.unserved_names.check()
 
     def close(self) -> None:
         """Make no decision until `open` is called again; running binds continue."""
@@ -126,12 +127,12 @@ class Scheduler:
     # --- statistics ----------------------------------------------------------------------------------------------
 
     async def count_pending(self) -> None:
-        """Count the pending pods of each policy for its status.
+        """Count the pending pods of each policy for its status, with those that wait on Permit or for volumes.
 
         The pods are counted in chunks, so that no decision is delayed.
         """
         counts: Counter[str] = Counter()
-        waiting = self._queue.waiting()
+        waiting = [*self._queue.waiting(), *self.components.binding_cycle.pending]
         for begin in range(0, len(waiting), COUNTED_AT_ONCE):
             chosen = map(self.components.intake.policy_for, waiting[begin : begin + COUNTED_AT_ONCE])
             counts.update(active.policy.name for active in chosen if active is not None)

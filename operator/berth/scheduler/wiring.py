@@ -29,6 +29,7 @@ from berth.scheduler.preemption.preempting import Preempting
 from berth.scheduler.queue.queue import Queue
 from berth.scheduler.reporting import Reporter
 from berth.scheduler.shadow import Shadows
+from berth.scheduler.unserved_names import UnservedNames
 
 BIND_LIMIT = 64
 
@@ -65,6 +66,7 @@ class LoopComponents:
         reporter = Reporter(cluster, errors)
         self.intake = EventIntake(cache, queue, policies, reporter)
         policies.on_deciders(self.intake.follow_policies)
+        self.unserved_names = UnservedNames(cache, queue, policies, reporter, clock)
         self.nominator = Nominator(cache, queue, policies, cluster, errors, expectation=expectation)
         self.confirmations = BindConfirmations(unconfirmed, cache, self.intake, cluster, clock, errors)
         self.volumes = VolumeBinder(cache=cache, queue=queue, cluster=cluster, clock=clock)
@@ -144,6 +146,7 @@ class LoopComponents:
         """Those that hear of changed objects, in this order: the intake updates cache and queue first."""
         return (
             self.intake,
+            self.unserved_names,
             self.binding_cycle,
             self.confirmations,
             self.disruptions,

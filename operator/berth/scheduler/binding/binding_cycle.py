@@ -121,6 +121,12 @@ class BindingCycle:
         """The pods that wait on Permit."""
         return [entry.plugins.seen() for entry in self._entries.values() if entry.plugins.is_waiting]
 
+    @property
+    def pending(self) -> list[Pod]:
+        """The pods that wait on Permit or for their volumes: they have a node, and are pending all the same."""
+        waiting = (entry for entry in self._entries.values() if entry.plugins.is_waiting or entry.uid in self._volumes)
+        return [entry.assignment.pod for entry in waiting]
+
     def stage_of(self, uid: str) -> tuple[Stage, tuple[str, ...]] | None:
         """What an assumed pod waits for before its bind starts: the plugins of Permit, or the claims without a volume.
 
@@ -159,6 +165,8 @@ class BindingCycle:
         entry.prepares = planned is not None or plugins.prepares
         if entry.prepares or plugins.is_waiting:
             self._nominator.expect(pod, node_name)
+        if plugins.is_waiting:
+            self._reporter.waits_on_permit(pod, node_name, plugins.seen().plugins)
         if entry.prepares or plugins.is_waiting or not self._binder.take_place(entry.assignment):
             self._start_task(entry)
         elif not self._hand_over(entry):
@@ -236,6 +244,9 @@ class BindingCycle:
         """Run everything that precedes the wait for a place; raises Stopped or NotBound."""
         await entry.plugins.wait()
         self._queue.write_off(entry.uid)
+        if entry.uid in self._volumes:
+            claims = self._volumes.claims_of(entry.uid)
+            self._reporter.waits_for_volumes(entry.assignment.pod, entry.assignment.node_name, claims)
         if entry.prepares:
             with timed(entry.assignment.item.stopwatch, "PreBind"):
                 await self._volumes.bind(entry.uid)
