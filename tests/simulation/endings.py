@@ -182,6 +182,7 @@ def check_empty(berth: BerthProcess, trace: Trace) -> None:
         "nominations decided": cache._pods._nominations,
         "reservations": of_process[berth.process].open,
         "echoes missing": loop.confirmations._missing,
+        "pods with an event about their scheduler name": loop.unserved_names,
         "pods under budgets": _remembered_by_budgets(berth),
     }
     for what, there in left.items():

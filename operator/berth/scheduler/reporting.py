@@ -46,8 +46,8 @@ class Reporter:
         self._note(pod, "WaitingForVolumes", f"Node {node_name} is chosen; waiting for volumes of {', '.join(claims)}")
 
     def unserved(self, pod: Pod, meant: str) -> None:
-        """Nobody serves the scheduler name of the pod, but nearly."""
-        note = f"Nobody serves the scheduler name {pod.scheduler_name}: did you mean {meant}?"
+        """No policy serves the scheduler name of the pod, and one serves a name like it."""
+        note = f"Berth does not serve the scheduler name {pod.scheduler_name}: did you mean {meant}?"
         event = PodEvent("Warning", "SchedulerNameNotServed", "Scheduling", note, controller=meant)
         self._send(pod, lambda: self._cluster.record_event(pod, event))
 

@@ -1,8 +1,7 @@
-"""Pods that name a scheduler which nobody serves, but nearly does: "berth-binpak: did you mean berth-binpack?".
+"""Pods whose scheduler name is a slip of one that a policy serves: "berth-binpak: did you mean berth-binpack?".
 
-Such a pod stays pending without a word, because every scheduler takes it for another one's. So it gets an event, once,
-and only while this replica decides. Events are limited: whoever creates thousands of such pods costs no more than a
-few.
+Such a pod stays pending without a message, because every scheduler takes it for another one's. So it gets an event,
+once, and only while this replica leads. Events are limited: thousands of such pods cost no more than a few.
 """
 
 from collections import deque
@@ -36,6 +35,10 @@ class UnservedNames:
         self._reported: dict[str, str] = {}  # by UID: the name that was meant
         self._sent: deque[float] = deque(maxlen=MOST_EVENTS)
         policies.on_deciders(self._follow_policies)
+
+    def __len__(self) -> int:
+        """The number of pending pods that have got an event."""
+        return len(self._reported)
 
     def on_event(self, event: ObjectEvent) -> None:
         if event.kind == "Pod":
