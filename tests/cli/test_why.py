@@ -1,4 +1,4 @@
-"""`berth why` and `berth snapshot`: on a snapshot and on a cluster."""
+"""`berth why` and `berth snapshot`: on a snapshot, on a cluster, and with the API of explanations."""
 
 import asyncio
 import io
@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from berth.explain import to_object
 from berth.snapshots.files import read_file
-from cluster.server import Server, listed, refusal, serving, write_kubeconfig
+from cluster.server import Answer, Server, listed, refusal, serving, write_kubeconfig
+from explain.clusters import World
 from policy.builders import make_policy
 from support.builders import make_node, make_object, make_pod
 from support.commands import exit_code, forget_settings
@@ -20,6 +22,7 @@ Captured = pytest.CaptureFixture[str]
 NODES = [make_node("n1", cpu="1", labels={"zone": "a"}), make_node("n2", cpu="4", taints=[("gpu", "", "NoSchedule")])]
 PODS = [make_pod("web", namespace="shop", cpu="2"), make_pod("there", namespace="shop", node="n1")]
 CLUSTER = [*NODES, *PODS, make_policy("calm", schedulerName="calm")]
+EXPLANATION = "/apis/explain.berth.dev/v1alpha1/namespaces/shop/explanations/web"
 
 
 @pytest.fixture(autouse=True)
@@ -184,7 +187,9 @@ async def ask(tmp_path: Path, server: Server, *arguments: str) -> int:
     return await asyncio.to_thread(exit_code, *arguments, "--kubeconfig", str(kubeconfig))
 
 
-async def test_the_cluster_is_read_and_judged_here_and_that_is_said(tmp_path: Path, capsys: Captured) -> None:
+async def test_without_the_api_the_cluster_is_read_and_judged_here_and_that_is_said(
+    tmp_path: Path, capsys: Captured
+) -> None:
     async with serving() as server:
         fill(server, *CLUSTER)
         assert await ask(tmp_path, server, "why", "web", "-n", "shop") == 0
@@ -192,6 +197,71 @@ async def test_the_cluster_is_read_and_judged_here_and_that_is_said(tmp_path: Pa
     out, err = capsys.readouterr()
     assert out.startswith("Pod shop/web is Unschedulable: 0/2 nodes are available")
     assert "judged by this command with your own rights, not by the running scheduler" in err
+
+
+async def test_the_api_of_explanations_answers_where_it_is_installed(tmp_path: Path, capsys: Captured) -> None:
+    said = World(*CLUSTER).explain("web", "shop", verdicts_of=["n1"])
+    async with serving() as server:
+        server.answer("GET", EXPLANATION, Answer(200, to_object(said)))
+        assert await ask(tmp_path, server, "why", "web", "-n", "shop", "--node", "n1") == 0
+        (request,) = server.requests
+        assert (request.path, request.query) == (EXPLANATION, {"node": "n1"})
+    out, err = capsys.readouterr()
+    assert out.startswith("Pod shop/web is Unschedulable: 0/2 nodes are available")
+    assert "Node n1: does not fit" in out
+    assert err == ""
+
+
+async def test_an_object_of_the_api_is_printed_as_it_came(tmp_path: Path, capsys: Captured) -> None:
+    body = to_object(World(*CLUSTER).explain("web", "shop"))
+    body["status"] |= {"leads": False, "later": "a field that this version does not know"}
+    async with serving() as server:
+        server.answer("GET", EXPLANATION, Answer(200, body))
+        assert await ask(tmp_path, server, "why", "web", "-n", "shop", "-o", "json") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == body
+    assert "answered by a replica that does not lead" in err
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (403, "you may not read explanations there"),
+        (404, "its API of explanations is not installed"),
+        (429, "its API of explanations has too many requests"),
+        (503, "its API of explanations does not answer"),
+    ],
+)
+async def test_an_api_that_does_not_answer_is_done_without(
+    tmp_path: Path, capsys: Captured, status: int, reason: str
+) -> None:
+    async with serving() as server:
+        fill(server, *CLUSTER)
+        server.answer("GET", EXPLANATION, refusal(status, "Reason", "no"))
+        assert await ask(tmp_path, server, "why", "web", "-n", "shop") == 0
+    assert f"with your own rights, not by the running scheduler: {reason}\n" in capsys.readouterr().err
+
+
+async def test_a_pod_that_the_api_does_not_know_is_not_looked_for_elsewhere(tmp_path: Path, capsys: Captured) -> None:
+    async with serving() as server:
+        server.answer("GET", EXPLANATION, refusal(404, "NotFound", "not found", name="web", kind="explanations"))
+        assert await ask(tmp_path, server, "why", "web", "-n", "shop") == 1
+        assert len(server.requests) == 1
+    assert "there is no pod shop/web" in capsys.readouterr().err
+
+
+async def test_a_node_that_the_api_does_not_know_is_an_error(tmp_path: Path, capsys: Captured) -> None:
+    async with serving() as server:
+        server.answer("GET", EXPLANATION, Answer(200, to_object(World(*CLUSTER).explain("web", "shop"))))
+        assert await ask(tmp_path, server, "why", "web", "-n", "shop", "--node", "n9") == 1
+    assert "there is no node n9" in capsys.readouterr().err
+
+
+async def test_an_answer_that_cannot_be_read_is_an_error(tmp_path: Path, capsys: Captured) -> None:
+    async with serving() as server:
+        server.answer("GET", EXPLANATION, Answer(200, {"kind": "Explanation"}))
+        assert await ask(tmp_path, server, "why", "web", "-n", "shop") == 1
+    assert "an answer that this version cannot read" in capsys.readouterr().err
 
 
 async def test_what_the_user_may_not_list_is_named_with_a_way_out(tmp_path: Path, capsys: Captured) -> None:

@@ -1,9 +1,13 @@
 """An explanation as an API object and as lines: both say the same, and leave out what is not known."""
 
+import json
 from typing import Any
+
+import pytest
 
 from berth.explain import comparison_object, comparison_sentences, sentences, to_object
 from berth.explain.quantities import quantity, rounded
+from berth.explain.reading import from_object
 from berth.explain.records import (
     Advice,
     Explanation,
@@ -21,6 +25,9 @@ from berth.explain.records import (
     Prospect,
     Reason,
 )
+from explain.clusters import World
+from policy.builders import make_policy
+from support.builders import make_node, make_pod
 
 WEB: dict[str, Any] = {
     "name": "web",
@@ -122,6 +129,23 @@ def test_an_explanation_reads_as_lines() -> None:
         "  1. Request 960m cpu instead of 1200m: it fits on n1.",
         "It is tried again on these events: NodeAdd.",
     ]
+
+
+@pytest.mark.parametrize("name", ["web", "there", "gated", "other", "slip"])
+def test_an_object_is_read_as_what_it_was(name: str) -> None:
+    world = World(
+        make_policy("calm", schedulerName="calm"),
+        make_node("n1", cpu="1"),
+        make_node("n2", memory="1Gi"),
+        make_pod("web", cpu="2", memory="2Gi", created="2026-01-01T00:00:00Z"),
+        make_pod("there", node="n1"),
+        make_pod("gated", gates=["quota"]),
+        make_pod("other", scheduler="other"),
+        make_pod("slip", scheduler="cakm"),
+    )
+    said = world.explain(name, every_node=name != "other")
+    body = to_object(said)
+    assert from_object(json.loads(json.dumps(body))) == said
 
 
 def test_a_comparison_says_what_each_plugin_gives_to_both_nodes() -> None:

@@ -10,21 +10,22 @@ import orjson
 import yaml
 
 from berth.cli.common import FAILED, OK, USAGE, add_credentials, complain, credentials_source, describe, silence_logs
-from berth.cli.explaining import Answer, NoAnswer, from_cluster, from_items
+from berth.cli.explaining import Answer, NoAnswer, NotAnswering, from_api, from_cluster, from_items
 from berth.cluster.api import Api
 from berth.cluster.credentials import Credentials, context_namespace
 from berth.cluster.errors import ApiError, CredentialsError, Unreachable
 from berth.explain import comparison_object, comparison_sentences, sentences, to_object
 from berth.explain.colours import coloured
 from berth.explain.objects import API_VERSION
-from berth.explain.records import NodeComparison
+from berth.explain.records import Explanation, NodeComparison
 from berth.policy.reading import is_object_name
 from berth.snapshots.files import BadSnapshot, read_file
 from berth.snapshots.reading import MayNotRead
 
 EXIT_CODES: Final = "exit codes:\n  0  answered\n  1  there is no such pod, or it failed\n  2  usage error\n"
-MORE: Final = """The cluster is read with your own rights, and judged by this command. The same engine decides, but
-it does not know the queue of the running scheduler. Nothing is written. With --snapshot no cluster is asked.
+MORE: Final = """The running scheduler answers, if its API of explanations is installed and you may use it. Otherwise this
+command reads the cluster with your own rights and judges by the same engine, without the queue, and says so. Nothing is
+written. With --snapshot no cluster is asked.
 
 examples:
   %(prog)s web-7d -n shop                           why is it pending, what would help
@@ -86,7 +87,12 @@ async def _ask_cluster(options: argparse.Namespace) -> Answer:
     api = Api(Credentials(source))
     try:
         await api.open()
-        return await from_cluster(api, key, options)
+        if options.compare:
+            return await from_cluster(api, key, options)
+        try:
+            return await from_api(api, key, options)
+        except NotAnswering as problem:
+            return await from_cluster(api, key, options, str(problem))
     finally:
         await api.close()
 
@@ -107,12 +113,15 @@ def _print(answer: Answer, output: str | None) -> None:
 
 
 def _print_object(answer: Answer, output: str) -> None:
-    said = answer.said
-    body: dict[str, Any] = comparison_object(said) if isinstance(said, NodeComparison) else to_object(said)
+    body = answer.body or _object(answer.said)
     if output == "json":
         print(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode())
     else:
         print(yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=120), end="")
+
+
+def _object(said: Explanation | NodeComparison) -> dict[str, Any]:
+    return comparison_object(said) if isinstance(said, NodeComparison) else to_object(said)
 
 
 def _print_lines(answer: Answer) -> None:

@@ -71,20 +71,6 @@ class Explainer:
             facts["verdicts"] = yield from self._verdicts(pod, active, names)
         return Explanation(**facts)
 
-    def brief(self, subject: Subject) -> Explanation:
-        """Explains a pod in one piece, without advice, verdicts and preemption: for lists."""
-        pod = subject.pod
-        waiting = self._knowledge.waiting(pod) if self._knowledge is not None else None
-        facts = _facts(pod, waiting)
-        served = self._without_policy(subject)
-        active = self._active(pod)
-        if served is not None or active is None:
-            return Explanation(**{**facts, **(served or {})})
-        facts |= {"policy": _reference(active)}
-        if subject.node:
-            return Explanation(**{**facts, **_on_node(subject.node, waiting)})
-        return Explanation(**{**facts, **self._reasons(self._judge(pod, active), pod, waiting)})
-
     def compare(self, subject: Subject, first: str, second: str) -> Steps[NodeComparison]:
         """Compares two nodes for a pod, plugin by plugin; raises NoComparison."""
         pod = subject.pod
