@@ -30,7 +30,9 @@ class World:
     def __init__(self, harness: Harness) -> None:
         self.harness = harness
         self.leads = True
-        self.port = LiveExplanations(Sources(harness.scheduler, lambda: self.leads, "berth-1"))
+        self.problems: list[str] = []
+        sources = Sources(harness.scheduler, lambda: self.leads, "berth-1", lambda: self.problems)
+        self.port = LiveExplanations(sources)
 
     async def why(self, name: str, **detail: Any) -> dict[str, Any]:
         body = await self.finish(self.port.explanation("default", name, Detail(**detail)))
@@ -270,7 +272,9 @@ async def test_a_node_shows_its_room_its_pods_by_policy_and_what_it_rejects() ->
 async def test_the_cluster_is_summed_up_by_zone_state_reason_and_policy() -> None:
     async with world() as here:
         here.harness.write(
-            make_policy("pack", schedulerName="pack"), make_policy("try", schedulerName="berth", mode="Shadow")
+            make_policy("pack", schedulerName="pack"),
+            make_policy("try", schedulerName="berth", mode="Shadow"),
+            make_policy("wrong", schedulerName="wrong", percentageOfNodesToScore=-1),
         )
         here.harness.write(
             make_node("n1", cpu="4", labels={ZONE: "a"}),
@@ -292,6 +296,17 @@ async def test_the_cluster_is_summed_up_by_zone_state_reason_and_policy() -> Non
     assert (status["replica"], status["leads"]) == ("berth-1", True)
     assert status["rates"]["decisionsPerSecond"] == pytest.approx(1 / 60, abs=0.01)
     policies = {policy["name"]: policy for policy in status["policies"]}
-    assert set(policies) == {"(built-in)", "pack", "try"}
+    states = {name: policy["state"] for name, policy in policies.items()}
+    assert states == {"(built-in)": "InForce", "pack": "InForce", "try": "Shadow", "wrong": "NeverValid"}
+    assert "percentageOfNodesToScore" in policies["wrong"]["problem"]
+    assert (status["healthy"], status["problems"]) == (True, [])
     assert (policies["try"]["mode"], policies["(built-in)"]["placed"]) == ("Shadow", 1)
     assert sum(policies["try"]["shadow"].values()) >= 1
+
+
+async def test_the_view_of_the_cluster_says_why_the_replica_is_not_ready() -> None:
+    async with world() as here:
+        here.problems.append("cache: 1 of 12 kinds are not synced")
+        view = await here.finish(here.port.cluster_view())
+    check(view, "clusterviews")
+    assert (view["status"]["healthy"], view["status"]["problems"]) == (False, ["cache: 1 of 12 kinds are not synced"])

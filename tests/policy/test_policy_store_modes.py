@@ -235,3 +235,33 @@ class TestHotReload:
         store.observe(manifest)
         manifest["spec"]["parameters"]["limit"] = 2
         assert chosen(store, a_pod()).policy.parameters == {"limit": 1}
+
+
+class TestStandings:
+    def test_every_policy_is_told_with_its_state_and_what_is_wrong_with_it(self, store: PolicyStore) -> None:
+        store.observe(make_policy("a", schedulerName="a", generation=2))
+        store.observe(make_policy("a", schedulerName="a", generation=3, **BAD))
+        store.observe(make_policy("b", schedulerName="b", mode="Shadow"))
+        store.observe(make_policy("c", schedulerName="c", mode="Disabled"))
+        store.observe(make_policy("d", schedulerName="d", **BAD))
+        shown = [(one.name, one.generation, one.active_generation, one.state) for one in store.standings()]
+        assert shown == [
+            ("(built-in)", 0, 0, "InForce"),
+            ("a", 3, 2, "LastGoodInForce"),
+            ("b", 1, 1, "Shadow"),
+            ("c", 1, 0, "Disabled"),
+            ("d", 1, 0, "NeverValid"),
+        ]
+        assert [one.name for one in store.standings() if one.problem] == ["a", "d"]
+
+    def test_the_built_in_policy_is_left_out_where_another_has_its_name(self, store: PolicyStore) -> None:
+        store.observe(make_policy("mine", schedulerName="berth"))
+        assert [one.name for one in store.standings()] == ["mine"]
+
+    def test_what_fails_at_the_moment_is_a_problem(self, store: PolicyStore, clock: Clock) -> None:
+        store.observe(make_policy(schedulerName="batch"))
+        store.usage.failed(chosen(store, a_pod("batch")), "plugin Foo", "broken")
+        store.report()
+        assert [one.problem for one in store.standings()] == ["", "plugin Foo failed once, lastly: broken"]
+        clock.advance(300)
+        assert [one.problem for one in store.standings()] == ["", ""]

@@ -1,4 +1,4 @@
-"""The command line: `berth run`, `why`, `snapshot`, `simulate`, `leader`, `demo`, `judge`, `policy ...`, `version`.
+"""The command line: `berth run`, `why`, `status`, `decisions`, `top`, `simulate`, `leader`, `policy ...` and others.
 
 Parsing is argparse's; a command is a module that describes its parser and a function that returns an exit code. The
 module is imported when the command is chosen, so that no command waits for what another one needs. What a user got
@@ -25,6 +25,8 @@ EXAMPLES = """examples:
   %(prog)s run                                        with $KUBECONFIG, ~/.kube/config or a pod's service account
   %(prog)s run --standalone --kubeconfig F --context C
   %(prog)s why web-7d -n shop                         why is the pod pending, and what would help
+  %(prog)s status                                     is it healthy, what waits and why
+  %(prog)s decisions -A -w                            placements as they are made
   %(prog)s leader                                     which replica leads, and who stands by
   %(prog)s simulate --drain node-3                    what would happen, without anything happening
   %(prog)s policy lint policies/*.yaml                what is wrong with these policies, if anything
@@ -38,9 +40,13 @@ COMMANDS = {
     "run": ("schedule pods on a cluster", "berth.cli.run"),
     "demo": ("watch Berth work on an embedded cluster", "berth.cli.demo"),
     "why": ("say why a pod is pending or on its node, and what would help", "berth.cli.why"),
+    "status": ("show whether Berth is healthy, who leads, what waits and why, and its policies", "berth.cli.status"),
+    "decisions": ("show the latest placements, and with -w those that follow", "berth.cli.decisions"),
+    "top": ("watch nodes, queue and decisions live, on a terminal", "berth.cli.top"),
     "snapshot": ("write everything that decisions read into one file", "berth.cli.snapshot"),
     "leader": ("show which replica leads, and who stands by", "berth.cli.leader"),
     "simulate": ("show what would happen: where pods would go, and what would stay pending", "berth.cli.simulate"),
+    "completion": ("print the completion script of a shell", "berth.cli.completion"),
     "judge": ("decide cases from a file, without a cluster", "berth.cli.judge"),
     "policy": (
         "check and compare SchedulingPolicies, or make them from configurations of kube-scheduler",

@@ -23,9 +23,9 @@ from berth.snapshots.files import BadSnapshot, read_file
 from berth.snapshots.reading import MayNotRead
 
 EXIT_CODES: Final = "exit codes:\n  0  answered\n  1  there is no such pod, or it failed\n  2  usage error\n"
-MORE: Final = """The running scheduler answers, if its API of explanations is installed and you may use it. Otherwise this
-command reads the cluster with your own rights and judges by the same engine, without the queue, and says so. Nothing is
-written. With --snapshot no cluster is asked.
+MORE: Final = """The running scheduler answers, if its API of explanations is installed and you may use it. Otherwise
+this command reads the cluster with your own rights and judges by the same engine, without the queue, and says so.
+Nothing is written. With --snapshot no cluster is asked.
 
 examples:
   %(prog)s web-7d -n shop                           why is it pending, what would help

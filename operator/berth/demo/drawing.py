@@ -5,7 +5,7 @@ them, and the list of decisions takes the lines that are left. Colours are style
 is no terminal to show them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
@@ -31,6 +31,9 @@ FEWEST_DECISIONS, MOST_DECISIONS = 1, 8
 # Everything but zone bars and decisions: three borders, a title a zone, the table in the middle, the headline.
 FRAME_LINES = 17
 
+Part = Callable[[int], RenderableType]
+"""Draws something that is this many cells wide."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:
@@ -46,14 +49,19 @@ class Scene:
 
 def draw(scene: Scene, width: int, height: int) -> RenderableType:
     """Returns the screen, at most `height` lines of `width` cells if that is possible at all."""
-    zones = _zones(scene.picture, width - 4, _zone_lines(scene.picture, height))
-    zone_lines = sum(len(lines) for _, lines in zones)
-    room = height - FRAME_LINES - zone_lines
+    zones, room = draw_zones(scene.picture.zones(), width - 4, height)
+    now = scene.picture.fullness()
+    columns = [("now", now)] if scene.before is None else [("before", scene.before), ("now", now)]
     return Group(
-        Panel(_zone_group(zones), title=_headline(scene), border_style=BORDER, title_align="left"),
-        _middle(scene, width),
-        Panel(_decisions(scene, room, width - 4), title="Last decisions", border_style=BORDER, title_align="left"),
+        panel(zones, _headline(scene)),
+        side_by_side(lambda cells: histogram(columns, cells), lambda cells: _numbers_panel(scene, cells), width),
+        panel(_decisions(scene, room, width - 4), "Last decisions"),
     )
+
+
+def panel(content: RenderableType, title: str | Text) -> Panel:
+    """Returns the content with a border and a title."""
+    return Panel(content, title=title, border_style=BORDER, title_align="left")
 
 
 def _headline(scene: Scene) -> Text:
@@ -63,21 +71,14 @@ def _headline(scene: Scene) -> Text:
 # --- zones -----------------------------------------------------------------------------------------------------------
 
 
-def _zone_lines(picture: Picture, height: int) -> int:
-    """How many lines of bars a zone may have."""
-    zones = max(1, len(picture.zones()))
-    return max(1, (height - FRAME_LINES - FEWEST_DECISIONS) // zones)
-
-
-def _zones(picture: Picture, width: int, most_lines: int) -> list[tuple[Text, list[Text]]]:
-    zones = picture.zones()
+def draw_zones(zones: Mapping[str, Sequence[DrawnNode]], width: int, height: int) -> tuple[RenderableType, int]:
+    """Returns a title and bars for each zone, and how many lines of the screen are left beside the other panels."""
+    most_lines = max(1, (height - FRAME_LINES - FEWEST_DECISIONS) // max(1, len(zones)))
     most_nodes = max((len(nodes) for nodes in zones.values()), default=0)
     together = max(1, -(-most_nodes // max(1, width * most_lines)))
-    return [(_zone_title(zone, nodes, together), _bars(nodes, together, width)) for zone, nodes in zones.items()]
-
-
-def _zone_group(zones: Sequence[tuple[Text, list[Text]]]) -> RenderableType:
-    return Group(*(line for title, lines in zones for line in (title, *lines)))
+    drawn = [(_zone_title(zone, nodes, together), _bars(nodes, together, width)) for zone, nodes in zones.items()]
+    room = height - FRAME_LINES - sum(len(lines) for _, lines in drawn)
+    return Group(*(line for title, lines in drawn for line in (title, *lines))), room
 
 
 def _zone_title(zone: str, nodes: Sequence[DrawnNode], together: int) -> Text:
@@ -108,27 +109,27 @@ def _bar(fullness: Fullness) -> tuple[str, str]:
 # --- how full, queue, rate -------------------------------------------------------------------------------------------
 
 
-def _middle(scene: Scene, width: int) -> RenderableType:
+def side_by_side(left: Part, right: Part, width: int) -> RenderableType:
+    """Returns two panels beside each other if there is room, otherwise one above the other."""
     if width < SIDE_BY_SIDE_CELLS:
-        return Group(_histogram_panel(scene, width), _numbers_panel(scene, width))
-    right = min(MOST_RIGHT_CELLS, max(RIGHT_CELLS, width // 3))
+        return Group(left(width), right(width))
+    cells = min(MOST_RIGHT_CELLS, max(RIGHT_CELLS, width // 3))
     grid = Table.grid(expand=True)
     grid.add_column(ratio=1)
-    grid.add_column(width=right)
-    grid.add_row(_histogram_panel(scene, width - right), _numbers_panel(scene, right))
+    grid.add_column(width=cells)
+    grid.add_row(left(width - cells), right(cells))
     return grid
 
 
-def _histogram_panel(scene: Scene, width: int) -> Panel:
-    now = scene.picture.fullness()
-    columns = [("now", now)] if scene.before is None else [("before", scene.before), ("now", now)]
+def histogram(columns: Sequence[tuple[str, Fullness]], width: int) -> Panel:
+    """Returns how many nodes are how full, in a column for each moment."""
     cells = max(FEWEST_BAR_CELLS, min(MOST_BAR_CELLS, (width - BESIDE_BARS_CELLS) // 2))
     table = Table.grid(padding=(0, 2))
     table.add_row(Text("cpu asked"), *(Text(title, "bold") for title, _ in columns))
     for number, name in enumerate(BUCKETS):
         bars = (_length(fullness.histogram[number], fullness.nodes, cells, COLOURS[number]) for _, fullness in columns)
         table.add_row(Text(name, COLOURS[number]), *bars)
-    return Panel(table, title="Nodes by how full they are", border_style=BORDER, title_align="left")
+    return panel(table, "Nodes by how full they are")
 
 
 def _length(count: int, whole: int, most_cells: int, colour: str) -> Text:
@@ -148,7 +149,7 @@ def _numbers_panel(scene: Scene, width: int) -> Panel:
     table.add_row("waiting", Text(str(len(waiting)), "bold"))
     table.add_row("", curve(picture.waits(now, seconds)))
     table.add_row("policy", _policy(picture))
-    return Panel(table, title="Queue and rate", border_style=BORDER, title_align="left")
+    return panel(table, "Queue and rate")
 
 
 def curve(numbers: Sequence[int]) -> Text:

@@ -1,6 +1,6 @@
 """What answers are made from: a running scheduler, and what else a replica knows of itself."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -16,11 +16,15 @@ from berth.scheduler.scheduler import Scheduler
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Read in the scheduler's loop. `leads`: whether this replica makes the decisions; `replica` is its name."""
+    """Read in the scheduler's loop.
+
+    `leads`: whether this replica makes the decisions; `replica` is its name; `problems`: why it is not ready, if so.
+    """
 
     scheduler: Scheduler
     leads: Callable[[], bool]
     replica: str = ""
+    problems: Callable[[], Sequence[str]] = tuple
 
     @property
     def cache(self) -> Cache:

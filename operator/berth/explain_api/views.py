@@ -12,6 +12,7 @@ from berth.explain_api.resources import API_VERSION, CURRENT
 from berth.explain_api.sources import Sources, metadata
 from berth.explain_api.summaries import reason_of
 from berth.model import Node, Pod
+from berth.policy.status import PolicyStanding
 from berth.policy.usage import ShadowOutcome
 from berth.scheduler.queue.queue import Part
 
@@ -108,9 +109,12 @@ class ClusterViews:
             totals.allocatable += zone.allocatable
             totals.used += zone.used
         states, reasons = await self._queue(slices)
+        problems = list(of.problems())
         status = {
             "replica": of.replica,
             "leads": of.leads(),
+            "healthy": not problems,
+            "problems": problems,
             "nodes": totals.nodes,
             "unschedulableNodes": counts["unschedulable"],
             "pods": counts["pods"],
@@ -173,24 +177,23 @@ class ClusterViews:
         return [{"result": result, "count": count} for result, count in sorted(self._of.attempts.items())]
 
     def _policies(self) -> list[dict[str, Any]]:
-        usage = self._of.policies.usage
-        found = []
-        for active in self._of.policies.in_force():
-            policy = active.policy
-            counts = usage.counts(policy.name, policy.uid)
-            shadow = {outcome.value: counts.outcomes.get(outcome, 0) for outcome in ShadowOutcome}
-            found.append(
-                {
-                    "name": policy.name,
-                    "generation": policy.generation,
-                    "schedulerName": policy.scheduler_name,
-                    "mode": policy.mode.value,
-                    "placed": counts.placed,
-                    "pending": counts.pending,
-                    **({"shadow": shadow} if any(shadow.values()) else {}),
-                }
-            )
-        return sorted(found, key=lambda policy: str(policy["name"]))
+        return [self._policy(standing) for standing in self._of.policies.standings()]
+
+    def _policy(self, standing: PolicyStanding) -> dict[str, Any]:
+        counts = self._of.policies.usage.counts(standing.name, standing.uid)
+        shadow = {outcome.value: counts.outcomes.get(outcome, 0) for outcome in ShadowOutcome}
+        return {
+            "name": standing.name,
+            "generation": standing.generation,
+            "activeGeneration": standing.active_generation,
+            "schedulerName": standing.scheduler_name,
+            "mode": standing.mode.value,
+            "state": standing.state,
+            **({"problem": standing.problem} if standing.problem else {}),
+            "placed": counts.placed,
+            "pending": counts.pending,
+            **({"shadow": shadow} if any(shadow.values()) else {}),
+        }
 
 
 class _Zone:

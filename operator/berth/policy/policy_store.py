@@ -45,13 +45,15 @@ from berth.policy.limits import NO_LIMITS, Limits
 from berth.policy.policy_objects import PolicyObjects, PolicyRecord, identity_of
 from berth.policy.records import Mode
 from berth.policy.selection import PolicySelector, selects
-from berth.policy.status import PolicyState, Status, describe
+from berth.policy.status import PolicyStanding, PolicyState, Status, active_reason, describe, find_problem
 from berth.policy.unserved import NONE_IDLE, Idle, explain
 from berth.policy.usage import Usage
 
 __all__ = ["ActivePolicy", "PolicyStore"]
 
 _EMPTY = PolicySelector(())  # of a schedulerName that no policy claims
+
+_IN_FORCE = PolicyStanding(BUILT_IN.name, BUILT_IN.uid, 0, 0, BUILT_IN.scheduler_name, BUILT_IN.mode, "InForce")
 
 Claims = dict[str, list[ActivePolicy]]
 """By schedulerName."""
@@ -190,6 +192,27 @@ class PolicyStore:
                 taken[name] = copy.deepcopy(record.status)
                 record.sent = record.status
         return taken
+
+    def standings(self) -> list[PolicyStanding]:
+        """Returns where every policy stands, by name; the built-in one while it decides for some pod."""
+        found = [self._standing(record) for record in self._objects.records.values()]
+        if self._built_in in self._in_force:
+            found.append(_IN_FORCE)
+        return sorted(found, key=lambda standing: standing.name)
+
+    def _standing(self, record: PolicyRecord) -> PolicyStanding:
+        state = self._state_of(record)
+        active = state.in_force
+        return PolicyStanding(
+            record.name,
+            record.uid,
+            record.generation,
+            0 if active is None else active.generation,
+            record.scheduler_name,
+            record.mode,
+            active_reason(state),
+            find_problem(state, self._now()),
+        )
 
     def listen(self) -> None:
         """Leaves the statuses to another replica from now on."""

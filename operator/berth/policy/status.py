@@ -89,6 +89,36 @@ def describe(state: PolicyState, now: datetime, *previous: object) -> Status:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class PolicyStanding:
+    """Where a policy stands, in short. `problem`: why its latest generation is refused or what fails; "" for nothing.
+
+    `state` is the reason of condition Active. `active_generation` is 0 if nothing of the policy is in force.
+    """
+
+    name: str
+    uid: str
+    generation: int
+    active_generation: int
+    scheduler_name: str
+    mode: Mode
+    state: str
+    problem: str = ""
+
+
+def find_problem(state: PolicyState, now: datetime) -> str:
+    """Returns the message of the first condition that is as it should not be; "" if there is none."""
+    accepted, degraded = _accepted(state), _degraded(state.counts.failures, now)
+    if not accepted[0]:
+        return accepted[2]
+    return degraded[2] if degraded[0] else ""
+
+
+def active_reason(state: PolicyState) -> str:
+    """Returns the reason of condition Active."""
+    return _active(state)[1]
+
+
 def _in_force(state: PolicyState, now: datetime, previous: Sequence[object]) -> Status:
     policy = state.in_force
     if policy is None:

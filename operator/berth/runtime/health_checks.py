@@ -52,6 +52,11 @@ class HealthChecks:
         findings = {name: check() for name, check in self.checks.items()}
         return Readiness(self._cache_sync.sync_state(), self._decisions.is_open, findings)
 
+    def problems(self) -> list[str]:
+        """Returns what readiness fails by, each as check and problem."""
+        found = self.readiness().all().items()
+        return [f"{name}: {finding.problem}" for name, finding in found if finding.problem is not None]
+
     def _find_failure(self) -> str | None:
         return "the scheduling loop has ended with an error" if self._decisions.failed.is_set() else None
 

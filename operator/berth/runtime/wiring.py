@@ -251,7 +251,7 @@ class Components:
         )
         self.explaining: Explaining | None = None
         if gates[EXPLANATIONS] and options.explain_address:
-            sources = Sources(self.scheduler, lambda: fence.is_leading, socket.gethostname())
+            sources = Sources(self.scheduler, lambda: fence.is_leading, socket.gethostname(), self.health.problems)
             self.explaining = Explaining(options, api, clock, fence, sources)
         statistics = Statistics(
             {
