@@ -16,6 +16,7 @@ from support.patience import VARIABLE
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "operator"
 LONGEST_SECONDS = 300.0
+UNCHANGED_SECONDS = 1800.0  # for all tests that any mutation names, in one process
 LIMIT_SECONDS = 10  # for whatever a test waits for: with a mutation it may never come
 
 PASSED, FAILED = 0, 1  # pytest's exit codes; any other one says that it could not run the tests
@@ -78,19 +79,19 @@ test.__test__ = False  # type: ignore[attr-defined]  # pytest would collect it
 
 def run_unchanged(tests: tuple[str, ...]) -> str:
     """What is wrong with the tests where nothing was changed; empty if they pass."""
-    code, output = _pytest(SOURCE, tests)
+    code, output = _pytest(SOURCE, tests, UNCHANGED_SECONDS)
     return "" if code == PASSED else f"the tests fail without any mutation (exit code {code}):\n{output}"
 
 
-def _pytest(source: Path, tests: tuple[str, ...]) -> tuple[int, str]:
+def _pytest(source: Path, tests: tuple[str, ...], seconds: float = LONGEST_SECONDS) -> tuple[int, str]:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", "--tb=line"]
     command += ["-m", "not cluster", "--hypothesis-profile=full", "-o", f"pythonpath={source} tests", *tests]
     environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
     environment[VARIABLE] = str(LIMIT_SECONDS)
     try:
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:  # a mutation that has the tests wait for ever is noticed as well
-        return FAILED, f"not done after {LONGEST_SECONDS:g} s"
+        return FAILED, f"not done after {seconds:g} s"
     return done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
