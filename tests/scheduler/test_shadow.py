@@ -55,6 +55,40 @@ async def test_a_shadow_that_would_take_another_node_says_which() -> None:
         assert examples(harness) == [("default/p", "empty", "used", "")]
 
 
+async def test_a_shadow_evaluates_what_another_scheduler_binds() -> None:
+    async with running() as harness:
+        harness.write(make_node("empty", cpu=8), make_node("used", cpu=8), make_pod("there", cpu=4, node="used"))
+        harness.write(canary(schedulerName="default-scheduler", priorities=PACKING))
+        harness.write(*(make_pod(name, cpu=1, scheduler="default-scheduler") for name in ("p", "q")))
+        await harness.go()
+        assert (outcomes(harness), harness.cluster.bound) == ({}, [])
+        harness.write(make_pod("p", cpu=1, node="empty", scheduler="default-scheduler"))
+        harness.write(make_pod("q", cpu=1, node="used", scheduler="default-scheduler"))
+        await harness.go()
+        assert outcomes(harness) == {"different": 1, "same": 1}
+        assert examples(harness) == [("default/p", "empty", "used", "")]
+        assert harness.cluster.conditions == {}
+
+
+async def test_a_shadow_does_not_evaluate_pods_that_were_bound_before() -> None:
+    async with running() as harness:
+        harness.write(make_node("n"), canary(schedulerName="default-scheduler"))
+        harness.write(make_pod("p", node="n", scheduler="default-scheduler"))
+        await harness.go()
+        assert outcomes(harness) == {}
+
+
+async def test_a_standby_does_not_evaluate_what_another_scheduler_binds() -> None:
+    async with running() as harness:
+        harness.scheduler.stand_by()
+        harness.write(make_node("n"), canary(schedulerName="default-scheduler"))
+        harness.write(make_pod("p", scheduler="default-scheduler"))
+        await harness.go()
+        harness.write(make_pod("p", node="n", scheduler="default-scheduler"))
+        await harness.go()
+        assert outcomes(harness) == {}
+
+
 async def test_the_pod_itself_is_not_in_the_way_of_its_shadow() -> None:
     async with running() as harness:
         harness.write(make_node("n", cpu=1), canary(), make_pod("p", cpu=1))

@@ -104,6 +104,11 @@ class PolicyStore:
         listed = self._shadows.get(pod.scheduler_name)
         return [active for active in listed if selects(active.policy, pod, namespace_labels)] if listed else ()
 
+    @property
+    def has_shadows(self) -> bool:
+        """Whether a policy is in Shadow mode."""
+        return bool(self._shadows)
+
     def serves(self, scheduler_name: str) -> bool:
         """Whether pods of this scheduler name are ours, even if no policy decides for them now."""
         return scheduler_name in self._idle

@@ -1,6 +1,12 @@
-"""Policies in Shadow mode: what they would have decided for the pods that active policies decide on.
+"""Policies in Shadow mode: what they would have decided for the pods that others decide on.
 
-    Cycle --saw(pod, decision)--> backlog --one at a time, between attempts--> the shadow's decision --> Usage
+    Cycle --saw(pod, decision)--+
+                                +--> backlog --one at a time, between attempts--> the shadow's decision --> Usage
+    another scheduler's bind ---+
+
+Others are the active policies, and other schedulers: if no policy serves the pod's scheduler name, the bind that the
+watch reports is the decision. Only binds of pods that were seen pending count, so that a restart does not evaluate
+every pod of the cluster, and only while this replica leads.
 
 A shadow policy binds nothing and calls no extender, and nothing waits for it. A pod is evaluated soon after its
 decision, on the cluster at that moment, with the pod itself removed from the node that it was given. After each
@@ -15,6 +21,7 @@ is no difference.
 import asyncio
 import zlib
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from berth.engine.diagnosis import Diagnosis
@@ -27,7 +34,9 @@ from berth.policy.policy_store import PolicyStore
 from berth.policy.usage import ShadowExample, ShadowOutcome
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.error_log import ErrorLog
+from berth.scheduler.object_events import ObjectEvent
 from berth.scheduler.ports import Clock
+from berth.scheduler.queue.queue import Queue
 
 BACKLOG = 1000
 REMEMBERED = 10_000
@@ -36,27 +45,25 @@ REST = 4.0  # pause after an evaluation, as a multiple of its duration
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A pod, the shadow policy that evaluates it, and the decision of the active policy."""
+    """A pod, the shadow policy that evaluates it, and the node that the pod was given; "" if none fits."""
 
     pod: Pod
     shadow: ActivePolicy
-    verdict: Placement | Diagnosis
-
-    @property
-    def node(self) -> str:
-        return self.verdict.node if isinstance(self.verdict, Placement) else ""
+    node: str
 
 
 class Shadows:
     """The pods that shadow policies have yet to evaluate."""
 
-    def __init__(self, *, policies: PolicyStore, cache: Cache, clock: Clock, errors: ErrorLog) -> None:
+    def __init__(self, *, policies: PolicyStore, cache: Cache, queue: Queue, clock: Clock, errors: ErrorLog) -> None:
         self._policies = policies
         self._cache = cache
+        self._queue = queue
         self._clock = clock
         self._errors = errors
         self._backlog: deque[_Seen] = deque()
         self._signal = asyncio.Event()
+        self._others: dict[str, Pod] = {}  # by UID: pending pods of other schedulers that a shadow is to evaluate
         self._counted: OrderedDict[tuple[str, str], tuple[int, ShadowOutcome]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -64,13 +71,45 @@ class Shadows:
 
     def saw(self, pod: Pod, verdict: Placement | Diagnosis) -> None:
         """Queue the pod with the decision of its active policy; returns at once."""
-        for shadow in self._policies.shadows(pod, self._cache.namespace_labels(pod.namespace)):
+        self._add(pod, verdict.node if isinstance(verdict, Placement) else "")
+
+    def on_event(self, event: ObjectEvent) -> None:
+        """Queue a pod that another scheduler has bound."""
+        if event.kind != "Pod":
+            return
+        if not self._policies.has_shadows:
+            self._others.clear()
+            return
+        uid = event.identity.uid
+        pending = self._cache.pending.get(uid)
+        if pending is not None:
+            self._note_pending(pending)
+        elif uid in self._others:
+            self._add_bound(self._others.pop(uid), event)
+
+    def _note_pending(self, pod: Pod) -> None:
+        if self._policies.serves(pod.scheduler_name) or not self._shadows_of(pod):
+            self._others.pop(pod.uid, None)
+        else:
+            self._others[pod.uid] = pod
+
+    def _add_bound(self, pod: Pod, event: ObjectEvent) -> None:
+        """`pod` is as it was before the bind: with a node in its spec it would fit on that node alone."""
+        node = str((event.body.get("spec") or {}).get("nodeName") or "")
+        if self._queue.is_open and pod.uid in self._cache.state.table.pods_on(node):
+            self._add(pod, node)
+
+    def _shadows_of(self, pod: Pod) -> Sequence[ActivePolicy]:
+        return self._policies.shadows(pod, self._cache.namespace_labels(pod.namespace))
+
+    def _add(self, pod: Pod, node: str) -> None:
+        for shadow in self._shadows_of(pod):
             if zlib.crc32(pod.uid.encode()) % 100 >= shadow.policy.shadow_percentage:
                 continue
             if len(self._backlog) >= BACKLOG:
                 self._policies.usage.shadowed(shadow, ShadowOutcome.SKIPPED, None)
                 continue
-            self._backlog.append(_Seen(pod, shadow, verdict))
+            self._backlog.append(_Seen(pod, shadow, node))
             self._signal.set()
 
     async def run(self) -> None:

@@ -123,7 +123,7 @@ class LoopComponents:
             reporter=reporter,
             errors=errors,
         )
-        self.shadows = Shadows(policies=policies, cache=cache, clock=clock, errors=errors)
+        self.shadows = Shadows(policies=policies, cache=cache, queue=queue, clock=clock, errors=errors)
         self.cycle = Cycle(
             cache=cache,
             queue=queue,
@@ -155,4 +155,5 @@ class LoopComponents:
             *(() if self.extenders is None else (self.extenders,)),
             self.nominator,
             self.volumes,
+            self.shadows,
         )
