@@ -40,7 +40,7 @@ SIZE ?= 10
 NOMINATED ?=
 OUT ?=
 
-.PHONY: help install demo test test-all check docs lock sbom control-plane cluster-test oracle vectors simulate mutations soak clean
+.PHONY: help install demo test test-all check docs site lock sbom control-plane cluster-test oracle vectors simulate mutations soak clean
 .PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-cluster bench-scale bench-takeover bench-floods bench-writes bench-simulate
 
 help: ## list the targets
@@ -82,6 +82,15 @@ docs: $(READY) ## make what is made from the code: configuration.md, metrics.md,
 	$(RUN) -m berth.explain.reasons_page > docs/reasons.md
 	$(RUN) -m berth.policy.fields.crd > crds/schedulingpolicies.berth.dev.yaml
 	@$(MAKE) --no-print-directory chart
+
+site: $(VENV)/.site ## the documentation as a site, in build/site; every link is checked (make site ARGS=--serve to read it)
+	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs $(if $(filter --serve,$(ARGS)),serve,build --strict --quiet)
+	@echo "the site is in build/site"
+
+$(VENV)/.site: $(READY)
+	@echo "installing what makes the site into $(VENV)"
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[site]'
+	@touch $@
 
 lock: $(READY) ## write requirements.lock: what the image installs, with hashes (asks the package index)
 	$(RUN) tools/lock.py
