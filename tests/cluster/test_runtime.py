@@ -224,8 +224,11 @@ async def test_nothing_is_told_of_policies_before_all_of_them_are_known(server: 
     runtime.on_event("Node", None, make_node("a"))
     await until(lambda: len(written(server)) == 2)
     await runtime.stop()
-    accepted = [status["conditions"][0] for status in written(server)]
-    assert {(condition["type"], condition["status"]) for condition in accepted} == {("Accepted", "True")}
+    accepted = [condition for status in written(server) for condition in status["conditions"][:2]]
+    assert {(condition["type"], condition["status"]) for condition in accepted} == {
+        ("Ready", "True"),
+        ("Accepted", "True"),
+    }
 
 
 # --- what can be seen of it ------------------------------------------------------------------------------------------

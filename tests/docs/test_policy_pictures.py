@@ -44,7 +44,7 @@ def test_a_policy_is_listed_with_its_scheduler_name(name: str) -> None:
 def test_every_condition_and_reason_is_on_the_page() -> None:
     text = (status.__doc__ or "").partition("Times follow")[0]
     said = {word for word in re.findall(r"\b[A-Z]\w+", text) if word not in ("What", "True", "False")}
-    assert {"Accepted", "NeverValid", "SameRank", "ExpressionFailing", "Healthy"} <= said
+    assert {"Ready", "Accepted", "NeverValid", "SameRank", "ExpressionFailing", "Healthy"} <= said
     assert not {word for word in said if f"`{word}`" not in PAGE}
 
 
@@ -64,4 +64,4 @@ def test_what_the_page_says_of_a_broken_edit_is_what_the_book_says() -> None:
     assert told["Accepted"]["message"] in PAGE.splitlines()
     [row] = [line.split() for line in PAGE.splitlines() if "LastGoodInForce   " in line]
     assert row[-2] == told["Active"]["reason"]
-    assert row[3:6] == [told["Active"]["status"], told["Accepted"]["status"], "1"]
+    assert row[3:7] == [*(told[kind]["status"] for kind in ("Ready", "Active", "Accepted")), "1"]

@@ -10,7 +10,8 @@ import yaml
 
 from control_plane.client import POLICIES, ApiError, Client, Object
 from control_plane.launcher import ControlPlane
-from end_to_end.watching import only_real
+from end_to_end.policing import policy
+from end_to_end.watching import StartBerth, only_real
 from policy.bad_policies import BAD_POLICIES, Bad, By
 from policy.builders import make_policy
 
@@ -144,10 +145,27 @@ def test_kubectl_explains_every_field_and_shows_what_users_ask_first(control_pla
         assert "DESCRIPTION" in control_plane.kubectl("explain", f"sp.spec.{field}").stdout
     control_plane.kubectl("apply", "-f", "-", input=json.dumps(make_policy("shown")))
     [head, line] = control_plane.kubectl("get", "sp").stdout.splitlines()
-    assert " ".join(head.split()) == "NAME SCHEDULER MODE ACTIVE ACCEPTED IN FORCE PLACED PENDING AGE"
+    assert " ".join(head.split()) == "NAME SCHEDULER MODE READY ACTIVE ACCEPTED IN FORCE PLACED PENDING AGE"
     assert line.split()[:3] == ["shown", "berth", "Active"]
     wide = control_plane.kubectl("get", "sp", "-o", "wide").stdout
     assert wide.splitlines()[0].split()[-3:] == ["GENERATION", "REASON", "HASH"]
+
+
+@only_real
+def test_kubectl_waits_until_an_edited_policy_is_ready(control_plane: ControlPlane, berth_process: StartBerth) -> None:
+    berth_process()
+    wait = ("wait", "--for=condition=Ready", "sp/waited")
+    for weight in (1, 2):
+        entry = {"name": "ImageLocality", "weight": weight}
+        control_plane.kubectl("apply", "-f", "-", input=json.dumps(policy("waited", "berth", entry)))
+        assert "condition met" in control_plane.kubectl(*wait, "--timeout=30s").stdout
+        found = control_plane.kubectl("get", "sp", "waited", "-o", "jsonpath={.status.activeGeneration}").stdout
+        assert found == str(weight)
+    broken = policy("waited", "berth", {"name": "ImageLocalityy"})
+    control_plane.kubectl("apply", "-f", "-", input=json.dumps(broken))
+    control_plane.kubectl("wait", "--for=condition=Ready=False", "sp/waited", "--timeout=30s")
+    said = control_plane.kubectl(*wait, "--timeout=1s", check=False)
+    assert said.returncode != 0
 
 
 @only_real

@@ -178,6 +178,13 @@ class TestStatuses:
             "shadow": None,
             "conditions": [
                 {
+                    "type": "Ready",
+                    "status": "True",
+                    "reason": "InForce",
+                    "message": "generation 4 decides for schedulerName berth",
+                    **about,
+                },
+                {
                     "type": "Accepted",
                     "status": "True",
                     "reason": "Valid",
@@ -223,6 +230,29 @@ class TestStatuses:
         assert "spec.priorities[0].weight: 0 is not from 1" in accepted
         assert 'spec.tieBreak: "Coin" is not one of' in accepted
         assert active.startswith("generation 1 stays in force for schedulerName berth: generation 2 was refused")
+
+    @pytest.mark.parametrize(
+        ("mode", "reason"), [("Active", "InForce"), ("Shadow", "Shadow"), ("Disabled", "Disabled")]
+    )
+    def test_a_valid_policy_is_ready_in_every_mode(self, store: PolicyStore, mode: str, reason: str) -> None:
+        store.observe(make_policy(mode=mode))
+        assert says(store.statuses()["batch"], "Ready") == f"True {reason}"
+
+    def test_a_refused_generation_is_not_ready_though_the_last_good_one_decides(self, store: PolicyStore) -> None:
+        store.observe(make_policy())
+        store.observe(make_policy(generation=2, **BAD))
+        status = store.statuses()["batch"]
+        assert says(status, "Ready") == "False Invalid"
+        assert 'spec.tieBreak: "Coin" is not one of' in condition(status, "Ready")["message"]
+        assert condition(status, "Ready")["observedGeneration"] == 2
+        store.observe(make_policy(generation=3))
+        assert says(store.statuses()["batch"], "Ready") == "True InForce"
+
+    def test_a_superseded_policy_is_not_ready(self, store: PolicyStore) -> None:
+        store.observe(make_policy("a"))
+        store.observe(make_policy("b"))
+        statuses = store.statuses()
+        assert (says(statuses["a"], "Ready"), says(statuses["b"], "Ready")) == ("True InForce", "False Superseded")
 
     def test_a_policy_that_was_never_good_says_so(self, store: PolicyStore) -> None:
         store.observe(make_policy(**BAD))

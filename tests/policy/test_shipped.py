@@ -135,4 +135,4 @@ class TestTheDefinition:
             for entry in CRD["spec"]["versions"][0]["additionalPrinterColumns"]
             if not entry.get("priority")
         ]
-        assert columns == ["Scheduler", "Mode", "Active", "Accepted", "In force", "Placed", "Pending", "Age"]
+        assert columns == ["Scheduler", "Mode", "Ready", "Active", "Accepted", "In force", "Placed", "Pending", "Age"]

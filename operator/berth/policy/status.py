@@ -1,5 +1,9 @@
 """What a policy's status says: conditions, the generation seen, the one in force, and what it was used for.
 
+    Ready      True  InForce, Shadow, Disabled
+                                       the latest generation is valid and does what its mode says
+               False Invalid           it was refused
+               False Superseded        it is valid, and another policy decides instead
     Accepted   True  Valid             the latest generation is a policy
                False Invalid           it is not; the message has every problem with its field
     Active     True  InForce           the latest generation decides
@@ -73,6 +77,7 @@ def describe(state: PolicyState, now: datetime, *previous: object) -> Status:
     conditions = [
         _condition(kind, verdict, state.generation)
         for kind, verdict in (
+            ("Ready", _ready(state)),
             ("Accepted", _accepted(state)),
             ("Active", _active(state)),
             ("Contested", _contested(state)),
@@ -132,6 +137,14 @@ def _in_force(state: PolicyState, now: datetime, previous: Sequence[object]) -> 
 
 
 # --- the conditions
+
+
+def _ready(state: PolicyState) -> _Verdict:
+    """Returns the one answer that `kubectl wait` needs: whether the latest generation has the effect it asks for."""
+    if state.problems:
+        return _accepted(state)
+    _, reason, message = _active(state)
+    return reason != "Superseded", reason, message
 
 
 def _accepted(state: PolicyState) -> _Verdict:

@@ -38,6 +38,7 @@ COLUMNS: tuple[tuple[str, str, str, str], ...] = (
         ".spec.mode",
         "Whether it decides (Active), judges beside the one that does (Shadow) or does nothing (Disabled).",
     ),
+    ("Ready", "string", _condition("Ready", "status"), "Whether the latest generation is valid and in effect."),
     ("Active", "string", _condition("Active", "status"), "Whether the policy decides for pods."),
     ("Accepted", "string", _condition("Accepted", "status"), "Whether the latest generation is a valid policy."),
     ("In force", "integer", ".status.activeGeneration", "The generation that decides; 0 if none does."),

@@ -78,7 +78,9 @@ STATUS = ObjectField(
             },
         ),
         "conditions": ListField(
-            "Accepted: is the latest generation valid (Valid), or what is wrong with it (Invalid). Active: does "
+            "Ready: is the latest generation valid and in effect (InForce, Shadow, Disabled), or why not (Invalid, "
+            "Superseded by other policies). Accepted: is the latest generation valid (Valid), or what is wrong with "
+            "it (Invalid). Active: does "
             "the policy decide (InForce, or LastGoodInForce after a bad edit), or why not (Superseded by other "
             "policies, Shadow, Disabled, NeverValid). Contested: may a policy of equal rank match the same pods "
             "(SameRank; the first by name decides) or not (Alone, NoClaim). Degraded: has a plugin, extender or "
@@ -91,7 +93,7 @@ STATUS = ObjectField(
                 required=("type", "status", "lastTransitionTime", "reason", "message"),
                 fields={
                     "type": TextField(
-                        "Accepted, Active, Contested or Degraded.",
+                        "Ready, Accepted, Active, Contested or Degraded.",
                         max_length=316,
                         pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
                     ),
