@@ -112,6 +112,17 @@ async def scheduling(server: Server, tmp_path: Path, clock: ManualClock) -> Asyn
     await runtime.stop()
 
 
+def pod_events(server: Server) -> list[dict[str, Any]]:
+    return [request.body for request in server.seen("POST", "events") if request.body["regarding"]["kind"] == "Pod"]
+
+
+def policy_events(server: Server) -> list[str]:
+    """Returns "policy: reason" of the events about policies."""
+    events = [request.body for request in server.seen("POST", "events")]
+    found = [event for event in events if event["regarding"]["kind"] == "SchedulingPolicy"]
+    return [f"{event['regarding']['name']}: {event['reason']}" for event in found]
+
+
 def written(server: Server) -> list[dict[str, Any]]:
     return [request.body["status"] for request in server.seen("PATCH", "schedulingpolicies")]
 
@@ -124,7 +135,7 @@ async def test_what_is_done_under_a_policy_is_told_every_ten_seconds_and_not_wit
         await until(lambda: len(written(server)) == 1)
         runtime.on_event("Pod", "ADDED", make_pod("web"))
         runtime.on_event("Pod", "ADDED", make_pod("big", cpu=99))
-        await until(lambda: len(server.seen("POST", "events")) == 2)
+        await until(lambda: len(pod_events(server)) == 2)
         assert len(written(server)) == 1
         await until(lambda: clock.sleeping == 2)
         await clock.advance(10)
@@ -153,11 +164,41 @@ async def test_nothing_is_said_of_a_policy_while_others_may_be_missing(server: S
     assert accepted == ["True", "True"]
 
 
+async def test_users_see_in_events_what_becomes_of_a_policy(server: Server, tmp_path: Path, clock: ManualClock) -> None:
+    async with scheduling(server, tmp_path, clock) as runtime:
+        runtime.on_event("SchedulingPolicy", "ADDED", make_policy())
+        await until(lambda: len(policy_events(server)) == 1)
+        runtime.on_event("SchedulingPolicy", "MODIFIED", make_policy(generation=2, tieBreak="Coin"))
+        await until(lambda: len(policy_events(server)) == 2)
+        assert policy_events(server) == ["batch: InForce", "batch: Refused"]
+
+
+@pytest.mark.parametrize("base_first", [True, False])
+async def test_a_start_reports_no_policy_as_refused_whose_base_is_read_later(
+    server: Server, tmp_path: Path, base_first: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
+    server.answer("GET", "/api/v1/nodes", listed("Node", make_node("a")))
+    policies = [make_policy(base="common"), make_policy("common", schedulerName="common")]
+    server.answer("GET", POLICIES, listed("SchedulingPolicy", *policies))
+    server.answer("POST", "/apis/events.k8s.io/v1/namespaces/default/events", Answer(201))
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    await runtime.start()
+    for policy in reversed(policies) if base_first else policies:
+        runtime.on_event("SchedulingPolicy", None, policy)
+        assert runtime.statistics()["policies"]["refused"] == 0
+    runtime.on_event("Node", None, make_node("a"))
+    await until(lambda: len(written(server)) == 2 and len(policy_events(server)) == 2)
+    await runtime.stop()
+    assert sorted(policy_events(server)) == ["batch: InForce", "common: InForce"]
+    assert "is refused" not in caplog.text
+
+
 async def test_the_last_seconds_before_the_end_are_told_too(server: Server, tmp_path: Path, clock: ManualClock) -> None:
     async with scheduling(server, tmp_path, clock) as runtime:
         runtime.on_event("SchedulingPolicy", "ADDED", make_policy())
         runtime.on_event("Pod", "ADDED", make_pod("web"))
-        await until(lambda: len(server.seen("POST", "events")) == 1)
+        await until(lambda: len(pod_events(server)) == 1)
     assert written(server)[-1]["placed"] == 1
 
 
@@ -165,7 +206,7 @@ async def test_our_own_status_writes_are_no_work(server: Server, tmp_path: Path,
     async with scheduling(server, tmp_path, clock) as runtime:
         runtime.on_event("SchedulingPolicy", "ADDED", make_policy())
         runtime.on_event("Pod", "ADDED", make_pod("big", cpu=99))
-        await until(lambda: len(written(server)) == 1 and len(server.seen("POST", "events")) == 1)
+        await until(lambda: len(written(server)) == 1 and len(pod_events(server)) == 1)
         before = runtime.statistics()
         runtime.on_event("SchedulingPolicy", "MODIFIED", make_policy() | {"status": written(server)[0]})
         after = runtime.statistics()

@@ -41,6 +41,7 @@ def make_runtime(tmp_path: Path, port: int = 1, **gates: bool) -> Runtime:
 def problems(runtime: Runtime, manifest: dict[str, Any]) -> str:
     """What the status of the policy says against it; "" when it is taken."""
     runtime.on_event("SchedulingPolicy", "ADDED", manifest)
+    runtime.components.policies.complete()
     status = runtime.components.policies.statuses()[manifest["metadata"]["name"]]
     (accepted,) = (one for one in status["conditions"] if one["type"] == "Accepted")  # type: ignore[attr-defined]
     return "" if accepted["status"] == "True" else str(accepted["message"])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
+from collections.abc import Mapping
 
 import pytest
 
 from control_plane.client import PODS, POLICIES, ApiError, Client, Object
+from control_plane.launcher import ControlPlane
 from end_to_end.policing import (
     GENERATION,
     LIMIT_SECONDS,
@@ -29,7 +31,7 @@ from end_to_end.policing import (
     wait_in_force,
     wait_refused,
 )
-from end_to_end.watching import Plane, StartBerth, are_bound, bound
+from end_to_end.watching import EVENTS, Plane, StartBerth, are_bound, bound
 from support.builders import make_node, make_pod
 
 FAILING: Object = {"name": "failing", "expression": "node.labels['no-such-label'] == 'x'", "message": "no"}
@@ -87,6 +89,39 @@ async def test_a_bad_edit_leaves_the_last_good_policy_in_force_and_says_what_is_
     await apply(control_plane, api, policy("mine", "berth", SPREAD))
     await wait_in_force(api, "mine")
     assert len(await place(api, "mended", 4)) > 1
+
+
+def about(events: Mapping[str, Object], name: str) -> list[Object]:
+    found = [event for event in events.values() if event["regarding"].get("name") == name]
+    return sorted(found, key=lambda event: str(event["eventTime"]))
+
+
+async def test_events_say_what_became_of_each_generation(
+    control_plane: Plane, api: Client, berth_process: StartBerth
+) -> None:
+    berth_process()
+    generations: tuple[Object, ...] = (PACK, {"name": "NodeResourcesFitt"}, SPREAD)
+    for count, entry in enumerate(generations, 1):
+        await apply(control_plane, api, policy("told", "berth", entry))
+        events = await api.wait_until(
+            EVENTS,
+            lambda found, count=count: len(about(found, "told")) == count,  # type: ignore[misc]
+            timeout_seconds=LIMIT_SECONDS,
+        )
+    found = about(events, "told")
+    assert [(event["type"], event["reason"]) for event in found] == [
+        ("Normal", "InForce"),
+        ("Warning", "Refused"),
+        ("Normal", "InForce"),
+    ]
+    assert all(event["metadata"]["namespace"] == "default" for event in found)
+    assert "generation 2 is refused, generation 1 stays in force: spec.priorities[0].name" in found[1]["note"]
+    assert "did you mean NodeResourcesFit?" in found[1]["note"]
+    if isinstance(control_plane, ControlPlane):
+        described = await asyncio.to_thread(control_plane.kubectl, "describe", "sp", "told")
+        assert "generation 2 is refused" in described.stdout
+        shown = await asyncio.to_thread(control_plane.kubectl, "events", "--for", "sp/told")
+        assert "generation 2 is refused" in shown.stdout
 
 
 async def test_a_change_wakes_the_pods_that_wait(control_plane: Plane, api: Client, berth_process: StartBerth) -> None:

@@ -1,7 +1,9 @@
 """Policies that are based on policies: what becomes of them when the base changes, breaks, goes or goes in circles."""
 
+from itertools import permutations
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -242,3 +244,57 @@ def test_whatever_happened_before_policies_end_up_as_when_applied_bases_first(hi
     assert {summary(status) for status in told.values()} == {
         f"Valid True InForce {generation}" for generation in generations.values()
     }
+
+
+class TestWhileTheyAreListed:
+    """At the start policies arrive one by one, in any order, and each may be the base of one that came before."""
+
+    @pytest.mark.parametrize("order", list(permutations(("base", "middle", "batch"))), ids=" ".join)
+    def test_no_policy_is_refused_whose_base_comes_a_moment_later(
+        self, clock: Clock, order: tuple[str, ...], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        store = PolicyStore(clock, is_complete=False)
+        policies = {
+            "base": a_base(parameters={"limit": 1}),
+            "middle": make_policy("middle", schedulerName="middle", base="base"),
+            "batch": make_policy(base="middle"),
+        }
+        for name in order:
+            store.observe(policies[name])
+            assert store.statistics()["refused"] == 0
+            assert all(summary(status).startswith("Valid True") for status in store.statuses().values())
+        assert parameters(store) == {"limit": 1}
+        store.complete()
+        assert "refused" not in caplog.text
+
+    def test_a_base_that_is_not_there_when_all_are_listed_is_missing(self, clock: Clock) -> None:
+        store = PolicyStore(clock, is_complete=False)
+        store.observe(make_policy(base="middle"))
+        store.observe(make_policy("middle", schedulerName="middle", base="base"))
+        assert store.statuses() == {}
+        store.complete()
+        statuses = store.statuses()
+        assert "spec.base: there is no valid SchedulingPolicy middle" in problem(statuses["batch"])
+        assert "spec.base: there is no valid SchedulingPolicy base" in problem(statuses["middle"])
+        store.observe(a_base())
+        assert in_force(store) == "batch/1"
+
+    def test_a_policy_on_an_invalid_base_is_refused_when_all_are_listed(self, clock: Clock) -> None:
+        store = PolicyStore(clock, is_complete=False)
+        store.observe(make_policy(base="base"))
+        store.observe(a_base(**BAD))
+        assert list(store.statuses()) == ["base"]
+        store.complete()
+        assert "spec.base: there is no valid SchedulingPolicy base" in problem(store.statuses()["batch"])
+
+    def test_a_policy_without_a_base_is_judged_at_once(self, clock: Clock) -> None:
+        store = PolicyStore(clock, is_complete=False)
+        store.observe(make_policy())
+        assert in_force(store) == "batch/1"
+
+    def test_a_ring_is_refused_whoever_closes_it(self, clock: Clock) -> None:
+        store = PolicyStore(clock, is_complete=False)
+        store.observe(make_policy("a", schedulerName="a", base="b"))
+        store.observe(make_policy("b", schedulerName="b", base="a"))
+        statuses = store.statuses()
+        assert all("form a ring" in problem(statuses[name]) for name in ("a", "b"))

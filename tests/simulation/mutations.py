@@ -16,6 +16,7 @@ from berth import elector
 from berth.cluster import binder as cluster_binder
 from berth.cluster import listing
 from berth.cluster.conditions import Conditions
+from berth.cluster.events import EventRecorder
 from berth.cluster.leadership import STEPS_IN_A_MILLISECOND, Leadership
 from berth.cluster.port import KubernetesCluster
 from berth.cluster.proof import Proof
@@ -628,6 +629,13 @@ def a_replica_that_enters_is_senior_to_those_that_are_there() -> None:
     def changed(_: Any, self: Any) -> int:
         highest = max((other.record.priority for other in self._others.values()), default=0)
         return int(highest + 1 + self._random.randrange(STEPS_IN_A_MILLISECOND))
+
+
+@mutation("19 one fence")
+def events_about_policies_ask_no_fence() -> None:
+    @instead(EventRecorder, "report")
+    def changed(shipped: Any, self: Any, report: Any, fence: Any = None) -> None:
+        shipped(self, report)
 
 
 # --- 20 seats --------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class Seats:
             self._trace.violate("19 one fence", f"the fences of {names} are open at once", *names)
 
     def on_landed(self, sender: BerthProcess, request: Request) -> None:
-        if request.delivery_seconds is not None:
+        if request.delivery_seconds is not None or _is_about_policy(request):
             others = [berth for berth in self._replicas() if berth is not sender and berth.is_open]
             if others:
                 said = f"{request.method} {request.path} of {sender.name} arrives while {others[0].name} leads"
@@ -76,3 +76,8 @@ class Seats:
 def _identity(berth: BerthProcess) -> str:
     lead = berth.runtime.leader
     return "" if lead is None else lead.leadership.identity
+
+
+def _is_about_policy(request: Request) -> bool:
+    """Whether it is an event about a policy: only the leader reports on policies."""
+    return request.method == "POST" and "/events" in request.path and b'"SchedulingPolicy"' in request.raw

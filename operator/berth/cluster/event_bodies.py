@@ -2,7 +2,7 @@
 
 Both versions are views of one stored object, with different names for the same fields. A repeated event becomes a
 series on the first one, as client-go's recorder makes it: a patch of `series` (new) or of `count` and `lastTimestamp`
-(old). Who reports is the pod's schedulerName, as kube-scheduler reports under the name of the profile in charge.
+(old). Who reports about a pod is its schedulerName, as kube-scheduler reports under the name of the profile in charge.
 """
 
 import re
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from berth.cluster.fence import Fence
 from berth.model import Pod
 from berth.scheduler.ports import PodEvent
 
@@ -24,12 +25,54 @@ _QUALIFIED = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The object that an event is about. Events about an object without a namespace are in namespace default."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str = ""
+
+    @property
+    def event_namespace(self) -> str:
+        return self.namespace or "default"
+
+    def body(self) -> dict[str, str]:
+        named = {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+            "resourceVersion": self.resource_version,
+        }
+        return {field: value for field, value in named.items() if value}
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an event says, about which object, and who says it."""
+
+    regarding: Reference
+    type: str
+    reason: str
+    action: str
+    note: str
+    controller: str
+    related: Reference | None = None
+
+
 @dataclass(slots=True)
 class Record:
-    """One event and how often it has happened."""
+    """One event and how often it has happened; with a fence, it is written by the replica that leads only."""
 
-    pod: Pod
-    event: PodEvent
+    report: Report
     name: str
     first: datetime
     last: datetime
@@ -38,6 +81,7 @@ class Record:
     queued: bool = field(default=False)
     attempts: int = field(default=0)
     written_seconds: float = field(default=0.0)
+    fence: Fence | None = field(default=None)
 
 
 def cut_note(note: str) -> str:
@@ -48,10 +92,16 @@ def cut_note(note: str) -> str:
     return raw[: NOTE_LIMIT - len(CUT)].decode(errors="ignore") + CUT
 
 
-def event_name(pod_name: str, nanoseconds: int) -> str:
-    """`<pod>.<hexadecimal time>`; the pod's name goes where it would make a name that is too long."""
-    name = f"{pod_name}.{nanoseconds:x}"
+def event_name(object_name: str, nanoseconds: int) -> str:
+    """`<object>.<hexadecimal time>`; the object's name goes where it would make a name that is too long."""
+    name = f"{object_name}.{nanoseconds:x}"
     return name if len(name) <= NAME_LIMIT else f"{CONTROLLER}.{nanoseconds:x}"
+
+
+def report_about(pod: Pod, event: PodEvent) -> Report:
+    """The event about the pod, reported by its scheduler or by that of the pod that it is due to."""
+    related = None if event.related is None else _reference(event.related)
+    return Report(_reference(pod), event.type, event.reason, event.action, event.note, controller(pod, event), related)
 
 
 def controller(pod: Pod, event: PodEvent) -> str:
@@ -62,20 +112,20 @@ def controller(pod: Pod, event: PodEvent) -> str:
 
 def events_body(record: Record, instance: str) -> dict[str, Any]:
     """The object for events.k8s.io/v1."""
-    event = record.event
+    report = record.report
     body: dict[str, Any] = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": record.name, "namespace": record.pod.namespace},
+        "metadata": {"name": record.name, "namespace": report.regarding.event_namespace},
         "eventTime": _micro(record.first),
-        "reportingController": controller(record.pod, event),
+        "reportingController": report.controller,
         "reportingInstance": instance,
-        "type": event.type,
-        "reason": event.reason,
-        "action": event.action,
-        "note": cut_note(event.note),
-        "regarding": _reference(record.pod),
-        **_related(event),
+        "type": report.type,
+        "reason": report.reason,
+        "action": report.action,
+        "note": cut_note(report.note),
+        "regarding": report.regarding.body(),
+        **_related(report),
     }
     return body | events_patch(record) if record.count > 1 else body
 
@@ -87,21 +137,21 @@ def events_patch(record: Record) -> dict[str, Any]:
 
 def core_body(record: Record, instance: str) -> dict[str, Any]:
     """The object for core/v1."""
-    event = record.event
+    report = record.report
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": record.name, "namespace": record.pod.namespace},
-        "involvedObject": _reference(record.pod),
-        "reason": event.reason,
-        "message": cut_note(event.note),
-        "type": event.type,
-        "action": event.action,
-        "source": {"component": controller(record.pod, event)},
-        "reportingComponent": controller(record.pod, event),
+        "metadata": {"name": record.name, "namespace": report.regarding.event_namespace},
+        "involvedObject": report.regarding.body(),
+        "reason": report.reason,
+        "message": cut_note(report.note),
+        "type": report.type,
+        "action": report.action,
+        "source": {"component": report.controller},
+        "reportingComponent": report.controller,
         "reportingInstance": instance,
         "firstTimestamp": _second(record.first),
-        **_related(event),
+        **_related(report),
         **core_patch(record),
     }
 
@@ -111,19 +161,12 @@ def core_patch(record: Record) -> dict[str, Any]:
     return {"count": record.count, "lastTimestamp": _second(record.last)}
 
 
-def _related(event: PodEvent) -> dict[str, Any]:
-    return {} if event.related is None else {"related": _reference(event.related)}
+def _related(report: Report) -> dict[str, Any]:
+    return {} if report.related is None else {"related": report.related.body()}
 
 
-def _reference(pod: Pod) -> dict[str, str]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "uid": pod.uid,
-        "resourceVersion": pod.resource_version,
-    }
+def _reference(pod: Pod) -> Reference:
+    return Reference("v1", "Pod", pod.namespace, pod.name, pod.uid, pod.resource_version)
 
 
 def _micro(time: datetime) -> str:

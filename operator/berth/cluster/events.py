@@ -1,7 +1,7 @@
-"""Events about pods (Scheduled, FailedScheduling), posted in the background; losing one never costs a pod.
+"""Events about pods and policies, posted in the background; losing one never costs a pod.
 
-The same event about the same pod (UID, reason and note) within six minutes becomes a series on the first one, which is
-written as often as client-go writes it: the second occurrence at once, the count of a series that goes on every 30
+The same event about the same object (UID, reason and note) within six minutes becomes a series on the first one, which
+is written as often as client-go writes it: the second occurrence at once, the count of a series that goes on every 30
 minutes, and what is unwritten when nothing has come for six minutes, or at exit, is written then. Memory is bounded
 twice: events waiting to be posted, and series that may still go on.
 
@@ -10,7 +10,8 @@ server had no time for it (429, 5xx) or could not be reached, and waits for that
 in trouble does not hold up the others' events. It is given up when it is refused, after several attempts (`failed`),
 or because too many wait (`dropped`); both are counted, and that events are dropped is said once a minute.
 
-Events give way to binds and to everything else that is written, for a few seconds (`gate`).
+Events give way to binds and to everything else that is written, for a few seconds (`gate`). Those about pods are posted
+even by a replica that has just lost the lead: they tell what it did. Those with a fence are given up then.
 """
 
 import asyncio
@@ -21,12 +22,21 @@ from functools import partial
 from berth.cluster.api import MERGE_PATCH, Api
 from berth.cluster.delays import Delays, pause_seconds
 from berth.cluster.errors import ApiError, Unreachable
-from berth.cluster.event_bodies import Record, core_body, core_patch, event_name, events_body, events_patch
+from berth.cluster.event_bodies import (
+    Record,
+    Report,
+    core_body,
+    core_patch,
+    event_name,
+    events_body,
+    events_patch,
+    report_about,
+)
+from berth.cluster.fence import Fence
 from berth.cluster.gate import EVENT, WriteGate
 from berth.model import Pod
 from berth.scheduler.error_log import ErrorLog
-from berth.scheduler.log_fields import about
-from berth.scheduler.ports import Clock, PodEvent
+from berth.scheduler.ports import Clock, NotLeading, PodEvent
 
 WAITING_LIMIT = 10_000
 SERIES_LIMIT = 8192
@@ -85,8 +95,12 @@ class EventRecorder:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def record(self, pod: Pod, event: PodEvent) -> None:
-        """Have the event posted, or counted to one that was posted before; returns at once."""
-        key = (pod.uid, event.reason, event.note)
+        """Have the event about the pod posted, or counted to one that was posted before; returns at once."""
+        self.report(report_about(pod, event))
+
+    def report(self, report: Report, fence: Fence | None = None) -> None:
+        """The same about any object; with a fence, it is posted only while this replica leads."""
+        key = (report.regarding.uid, report.reason, report.note)
         known = self._series.get(key)
         now, wall = self._clock.now(), self._clock.wall()
         if known is not None and (wall - known.last).total_seconds() < SERIES_SECONDS:
@@ -95,7 +109,7 @@ class EventRecorder:
             if known.count == 2 or now - known.written_seconds >= REFRESH_SECONDS:
                 self._enqueue_growth(known)
             return
-        record = Record(pod, event, self._name(pod), wall, wall)
+        record = Record(report, self._name(report.regarding.name), wall, wall, fence=fence)
         # One that is dropped begins no series: its next occurrence has to be posted as a first one.
         if self._enqueue(record):
             self._remember(key, record)
@@ -103,10 +117,14 @@ class EventRecorder:
     def statistics(self) -> dict[str, int]:
         return {"waiting": self._unposted, "series": len(self._series), **self.counts}
 
-    def _name(self, pod: Pod) -> str:
+    def drop(self) -> None:
+        """Count an event that is beyond what may be said about its object."""
+        self.counts["dropped"] += 1
+
+    def _name(self, object_name: str) -> str:
         nanoseconds = int(self._clock.wall().timestamp() * 1_000_000) * 1000
         self._last_nanoseconds = max(nanoseconds, self._last_nanoseconds + 1)
-        return event_name(pod.name, self._last_nanoseconds)
+        return event_name(object_name, self._last_nanoseconds)
 
     def _remember(self, key: Key, record: Record) -> None:
         self._series[key] = record
@@ -181,8 +199,12 @@ class EventRecorder:
                 asked_seconds = error.retry_after_seconds if isinstance(error, ApiError) else 0.0
                 return self._delays.add(record, pause_seconds(record.attempts, asked_seconds))
             self._give_up(record, error)
+        except NotLeading as error:
+            if record.fence is not None and record.fence.is_leading and record.attempts < ATTEMPTS:
+                return self._delays.add(record, pause_seconds(record.attempts))  # closed for a moment
+            self._give_up(record, error)
         except Exception as error:
-            self._errors.note("posting", f"an event about Pod {record.pod.key}", error, **about(record.pod))
+            self._errors.note("posting", f"an event about {record.report.regarding}", error, **_fields(record))
             self._give_up(record, error)
         else:
             record.written, record.written_seconds = count, self._clock.now()
@@ -199,9 +221,8 @@ class EventRecorder:
         # Counts as written, so that occurrences of an event that is refused do not each bring it back.
         record.written = record.count
         self.counts["failed"] += 1
-        _log.debug(
-            "The event %s about pod %s was given up: %s", record.name, record.pod.key, error, extra=about(record.pod)
-        )
+        said = "The event %s about %s was given up: %s"
+        _log.debug(said, record.name, record.report.regarding, error, extra=_fields(record))
 
     async def _write(self, record: Record) -> None:
         """Patch a series that exists, post everything else; one that is there already is our own earlier attempt."""
@@ -223,11 +244,19 @@ class EventRecorder:
         return None
 
     async def _send(self, method: str, record: Record) -> None:
-        namespace, new = record.pod.namespace, self._has_events_api
+        namespace, new = record.report.regarding.event_namespace, self._has_events_api
         path = f"{'/apis/events.k8s.io/v1' if new else '/api/v1'}/namespaces/{namespace}/events"
         if method == "PATCH":
             path += f"/{record.name}"
             body, content_type = (events_patch(record) if new else core_patch(record)), MERGE_PATCH
         else:
             body, content_type = (events_body if new else core_body)(record, self._instance), "application/json"
-        await self._api.request(method, path, body=body, content_type=content_type)
+        await self._api.request(method, path, body=body, content_type=content_type, fence=record.fence)
+
+
+def _fields(record: Record) -> dict[str, str]:
+    """Returns the fields of a log line about the object of an event."""
+    regarding = record.report.regarding
+    key = f"{regarding.namespace}/{regarding.name}" if regarding.namespace else regarding.name
+    named = "pod" if regarding.kind == "Pod" else "policy"
+    return {"kind": regarding.kind, named: key, "uid": regarding.uid}

@@ -37,16 +37,16 @@ class KubernetesCluster:
         self._volumes = VolumeWriter(api, clock, fence)
         self.gate = WriteGate(clock)
         self._conditions = Conditions(api, clock, errors, self.gate, fence)
-        self._events = EventRecorder(api, clock, instance, errors, self.gate)
+        self.events = EventRecorder(api, clock, instance, errors, self.gate)
 
     def start(self) -> None:
         self.gate.start()
         self._conditions.start()
-        self._events.start()
+        self.events.start()
 
     async def stop(self) -> None:
         """Post what waits, within a limit, and stop writing."""
-        await self._events.flush(FLUSH_SECONDS)
+        await self.events.flush(FLUSH_SECONDS)
         await self._conditions.stop()
         await self.gate.stop()
 
@@ -88,7 +88,7 @@ class KubernetesCluster:
         self._conditions.report(pod, reason, message)
 
     def record_event(self, pod: Pod, event: PodEvent) -> None:
-        self._events.record(pod, event)
+        self.events.record(pod, event)
 
     def on_event(self, event: ObjectEvent) -> None:
         """A pod that is bound or gone: nothing is left to say about its failures."""
@@ -98,7 +98,7 @@ class KubernetesCluster:
     def statistics(self) -> dict[str, Mapping[str, Any]]:
         return {
             "conditions": self._conditions.statistics(),
-            "events": self._events.statistics(),
+            "events": self.events.statistics(),
             "writes": self.gate.statistics(),
         }
 

@@ -2,6 +2,7 @@
 
 A policy is loaded when its object has a new generation, and again when its resolved base changed. Bases are compared by
 identity: one that is loaded again with the same meaning stays the same object, so that nothing based on it is loaded.
+While objects are still being listed, one without a valid base is not judged: its base may be the next one.
 """
 
 import logging
@@ -37,6 +38,7 @@ class PolicyRecord:
     last_good: ActivePolicy | None = None
     fingerprint: str = ""  # of last_good
     problems: tuple[Problem, ...] = ()
+    waits_for_base: bool = False  # not judged yet: the list that may have its base is not complete
     counts: Counts = NO_COUNTS  # as last reported
     sent: object = None  # the status as on the API server, or as it was taken to be written
     status: dict[str, object] | None = None  # the status as it should be
@@ -62,11 +64,15 @@ class PolicyRecord:
 
 
 class PolicyObjects:
-    """Loads policy objects. `features`: what policies may use; `limits`: what they may not do."""
+    """Loads policy objects. `features`: what policies may use; `limits`: what they may not do.
 
-    def __init__(self, features: Features = ALL, limits: Limits = NO_LIMITS) -> None:
+    `is_complete`: whether a base that is not among them is missing; if not, it may still come, until `complete`.
+    """
+
+    def __init__(self, features: Features = ALL, limits: Limits = NO_LIMITS, *, is_complete: bool = True) -> None:
         self._features = features
         self._limits = limits
+        self._is_complete = is_complete
         self.records: dict[str, PolicyRecord] = {}
 
     def observe(self, manifest: Manifest) -> list[str]:
@@ -84,8 +90,18 @@ class PolicyObjects:
         record.manifest = {key: value for key, value in manifest.items() if key != "status"}
         record.base = base_of(manifest)
         record.resolved_base = self._resolved_base(record, self._bases())
-        self._load(record)
+        record.waits_for_base = not self._is_complete and record.base is not None and record.resolved_base is None
+        if not record.waits_for_base:
+            self._load(record)
         return [name, *self._follow(name)]
+
+    def complete(self) -> list[str]:
+        """All objects are listed: judges those whose base has not come; returns the names of all that were loaded."""
+        self._is_complete = True
+        waiting = [record for record in self.records.values() if record.waits_for_base]
+        for record in waiting:
+            self._load(record)
+        return [record.name for record in waiting]
 
     def remove(self, name: str) -> list[str]:
         """Forgets a deleted object; returns its name and those of the policies that were loaded."""
@@ -115,6 +131,7 @@ class PolicyObjects:
         return {name: record.base for name, record in self.records.items()}
 
     def _load(self, record: PolicyRecord) -> None:
+        record.waits_for_base = False
         try:
             active = self._resolve(record)
         except PolicyError as error:

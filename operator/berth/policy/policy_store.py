@@ -11,7 +11,7 @@
                           settle: a PolicySelector for each schedulerName, with its policies in order
                              ├─► what is in force changed: call the listeners (on_change)
                              ├─► other policies may decide for pods of some schedulerNames: report these (on_deciders)
-                             └─► a status changed: it is taken later (statuses)
+                             └─► a status changed: it is taken later (take_changes)
 
 Rules
 1. A policy is its last good generation, with schedulerName, selectors and mode. An invalid edit changes nothing, and a
@@ -22,7 +22,8 @@ Rules
 4. What is in force is replaced at once, between two decisions. A caller may use an `ActivePolicy` that it took to the
    end of its decision.
 5. A policy is resolved against the last good generation of its base, and again whenever that changes. If the base is
-   missing or the bases form a cycle, the policy is refused, and its own last good generation stays.
+   missing or the bases form a cycle, the policy is refused, and its own last good generation stays. At the start
+   nothing is missing before the list of policies is complete.
 
 Everything happens in the caller's thread and is done when the call returns. The store writes nothing to the API server.
 While another replica leads (`listen`), that replica writes the statuses. Ours continue from these, and none is taken
@@ -46,6 +47,7 @@ from berth.policy.policy_objects import PolicyObjects, PolicyRecord, identity_of
 from berth.policy.records import Mode
 from berth.policy.selection import PolicySelector, selects
 from berth.policy.status import PolicyStanding, PolicyState, Status, active_reason, describe, find_problem
+from berth.policy.status_events import StatusChange
 from berth.policy.unserved import NONE_IDLE, Idle, explain
 from berth.policy.usage import Usage
 
@@ -63,7 +65,8 @@ class PolicyStore:
     """Decides which policy is in force, and what the statuses say.
 
     `built_in`: whether the built-in policy serves "berth" while no policy claims that name. `features`: what policies
-    may use. `limits`: what they may not do.
+    may use. `limits`: what they may not do. `is_complete`: no further policies are about to be listed; if they are, a
+    policy without a valid base is not judged before `complete`.
     """
 
     def __init__(
@@ -72,12 +75,13 @@ class PolicyStore:
         built_in: bool = True,
         features: Features = ALL,
         limits: Limits = NO_LIMITS,
+        is_complete: bool = True,
     ) -> None:
         self._now = now
         self.usage = Usage(now)
         self._built_in = features.limited(activate(BUILT_IN)) if built_in else None
         self._limits = limits
-        self._objects = PolicyObjects(features, limits)
+        self._objects = PolicyObjects(features, limits, is_complete=is_complete)
         self._conflicts = Conflicts()
         self._selectors: dict[str, PolicySelector] = {}
         self._trusted_selectors: dict[str, PolicySelector] = {}  # for the pods of protected namespaces
@@ -162,6 +166,10 @@ class PolicyStore:
             self._begin_counting(self._objects.records[name], before)
         self._settle(loaded)
 
+    def complete(self) -> None:
+        """All policies of the cluster have been listed: a base that has not come is missing."""
+        self._settle(self._objects.complete())
+
     def remove(self, name: str, uid: str = "") -> None:
         """Forgets a deleted policy. With a UID only that object: a late event of an older namesake does nothing."""
         record = self._objects.records.get(name)
@@ -185,16 +193,20 @@ class PolicyStore:
         self._update_statuses(changed)
 
     def statuses(self) -> dict[str, Status]:
-        """Returns the statuses that changed since the last call, by policy name.
+        """Returns the statuses that changed since the last call, by policy name: those of `take_changes`."""
+        return {change.name: change.status for change in self.take_changes()}
+
+    def take_changes(self) -> list[StatusChange]:
+        """Returns the statuses that changed since the last call, each with the one that the API server has.
 
         Each is a complete `status` for a merge patch: a field that is None is to be removed.
         """
-        taken: dict[str, Status] = {}
+        taken: list[StatusChange] = []
         for name, record in self._objects.records.items():
             if record.status is None or record.status is record.sent:
                 continue
             if not _says(record.sent, record.status):
-                taken[name] = copy.deepcopy(record.status)
+                taken.append(StatusChange(name, record.uid, record.sent, copy.deepcopy(record.status)))
                 record.sent = record.status
         return taken
 
@@ -324,7 +336,7 @@ class PolicyStore:
         now = self._now()
         for name in names:
             record = self._objects.records.get(name)
-            if record is not None:
+            if record is not None and not record.waits_for_base:
                 record.status = describe(self._state_of(record), now, record.sent, record.status)
 
     def _state_of(self, record: PolicyRecord) -> PolicyState:

@@ -1,13 +1,15 @@
-"""Policy reports: the statuses of policies, written by the replica that leads, and by it alone.
+"""Policy reports: the statuses of policies and Events about them, written by the replica that leads, and by it alone.
 
 What was done under the policies goes into their statuses every REPORT_SECONDS, not with every decision. Everything else
 in a status is written when it changes: when a policy has changed, or this replica begins to lead.
 """
 
 from berth.cluster.fence import Fence
+from berth.cluster.policy_events import PolicyEvents
 from berth.cluster.resources import POLICY
 from berth.cluster.statuses import PolicyStatuses
 from berth.policy import PolicyStore
+from berth.policy.status_events import events_of
 from berth.scheduler.error_log import ErrorLog
 from berth.scheduler.object_events import ObjectEvent
 from berth.scheduler.ports import Clock
@@ -18,13 +20,14 @@ LAST_REPORT_SECONDS = 2.0
 
 
 class PolicyReports:
-    """Takes statuses from the policy store and has them written."""
+    """Takes what has changed from the policy store and has it written."""
 
     def __init__(
         self,
         policies: PolicyStore,
         scheduler: Scheduler,
         statuses: PolicyStatuses,
+        events: PolicyEvents,
         fence: Fence,
         clock: Clock,
         errors: ErrorLog,
@@ -32,6 +35,7 @@ class PolicyReports:
         self._policies = policies
         self._scheduler = scheduler
         self._statuses = statuses
+        self._events = events
         self._fence = fence
         self._clock = clock
         self._errors = errors
@@ -40,7 +44,8 @@ class PolicyReports:
             policies.listen()
 
     def begin(self) -> None:
-        """Every kind has been synced: from now on what is known of the policies can be written."""
+        """Every kind has been synced: from now on what is known of the policies can be judged and written."""
+        self._policies.complete()
         self._has_begun = True
 
     @property
@@ -53,8 +58,19 @@ class PolicyReports:
             self.publish()
 
     def publish(self) -> None:
-        """Have the statuses written that have changed."""
-        self._statuses.put(self._policies.statuses())
+        """Have the statuses written that have changed, and the Events that users are to see about that."""
+        changes = self._policies.take_changes()
+        self._statuses.put({change.name: change.status for change in changes})
+        for change in changes:
+            for event in events_of(change):
+                self._events.put(
+                    change.name,
+                    change.uid,
+                    type_=event.type,
+                    reason=event.reason,
+                    action=event.action,
+                    note=event.note,
+                )
 
     def take_over(self) -> None:
         """This replica leads: continue from what the others wrote."""

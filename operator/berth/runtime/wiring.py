@@ -34,6 +34,7 @@ from berth.cluster.leader import Leader
 from berth.cluster.leadership import Leadership, Terms
 from berth.cluster.neighbours import Neighbours, make_identity
 from berth.cluster.peering import Peering
+from berth.cluster.policy_events import PolicyEvents
 from berth.cluster.port import KubernetesCluster
 from berth.cluster.resources import BUDGET, NAMESPACE, POLICY, RESOURCES
 from berth.cluster.reviews import KubernetesReviews
@@ -116,7 +117,11 @@ class Components:
         self.credentials = credentials or Credentials(Source(options.kubeconfig, options.context))
         self.api = api = api or make_client(options, self.credentials)
         self.policies = policies = PolicyStore(
-            clock.wall, built_in=options.built_in_policy, features=features, limits=policy_limits(options)
+            clock.wall,
+            built_in=options.built_in_policy,
+            features=features,
+            limits=policy_limits(options),
+            is_complete=False,
         )
         self.cache = cache = Cache()
         self.queue = queue = Queue(clock, hints=QueueingHints(cache.state, errors) if gates[QUEUEING_HINTS] else None)
@@ -130,6 +135,7 @@ class Components:
         # --- writing
         self.cluster = cluster = KubernetesCluster(api, clock, f"{socket.gethostname()}/{os.getpid()}", errors, fence)
         self.statuses = PolicyStatuses(api, clock, errors, cluster.gate, fence)
+        policy_events = PolicyEvents(cluster.events, clock, fence)
 
         # --- deciding
         self.bodies = ObjectBodies(api, cluster, lambda: needs_of(policies_in_force(policies)))
@@ -159,7 +165,9 @@ class Components:
             remembered_decisions=options.remembered_decisions if gates[EXPLANATIONS] else 0,
         )
         self.scheduler = Scheduler(self.loop)
-        self.policy_reports = PolicyReports(policies, self.scheduler, self.statuses, fence, clock, errors)
+        self.policy_reports = PolicyReports(
+            policies, self.scheduler, self.statuses, policy_events, fence, clock, errors
+        )
         self.decisions = Decisions(
             self.scheduler,
             cluster,
