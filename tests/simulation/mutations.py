@@ -30,6 +30,7 @@ from berth.engine.state.nominated_pods import NominatedPods
 from berth.engine.state.volume_reservations import VolumeReservations
 from berth.model import Pod
 from berth.policy.policy_objects import PolicyObjects
+from berth.runtime.policy_reports import PolicyReports
 from berth.scheduler.binding.bind_confirmations import BindConfirmations
 from berth.scheduler.binding.binding import BackgroundBinder
 from berth.scheduler.binding.binding_cycle import BindingCycle
@@ -632,9 +633,14 @@ def a_replica_that_enters_is_senior_to_those_that_are_there() -> None:
 
 
 @mutation("19 one fence")
-def events_about_policies_ask_no_fence() -> None:
+def a_standby_posts_events_about_policies() -> None:
+    @instead(PolicyReports, "on_event")
+    def published(_: Any, self: Any, event: Any) -> None:
+        if event.kind == "SchedulingPolicy":
+            self.publish()
+
     @instead(EventRecorder, "report")
-    def changed(shipped: Any, self: Any, report: Any, fence: Any = None) -> None:
+    def posted(shipped: Any, self: Any, report: Any, fence: Any = None) -> None:
         shipped(self, report)
 
 
