@@ -56,7 +56,7 @@ def _run(name: str, test: str, variables: Mapping[str, str]) -> list[Json]:
     with TemporaryDirectory() as folder:
         written = Path(folder, "table")
         told = {**os.environ, **variables, "BERTH_TABLE": str(written)}
-        command = [_program(name), "-test.run", f"^{test}$"]
+        command = [str(_program(name)), "-test.run", f"^{test}$"]
         subprocess.run(command, env=told, cwd=folder, check=True, capture_output=True)
         return [json.loads(line) for line in written.read_text().splitlines()]
 
