@@ -13,7 +13,9 @@ WORKDIR /src
 RUN ["python", "-m", "venv", "/opt/berth"]
 COPY requirements.lock ./
 RUN ["/opt/berth/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--no-compile", "--only-binary=:all:", "--no-deps", "--require-hashes", "--requirement=requirements.lock"]
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml setup.py README.md LICENSE ./
+COPY crds crds
+COPY policies policies
 COPY operator operator
 # Berth itself is built from its sources, with the setuptools from above; nothing else is fetched, and nothing may be missing.
 RUN ["/opt/berth/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--no-compile", "--no-deps", "--no-index", "--no-build-isolation", "."]

@@ -51,10 +51,11 @@ help: ## list the targets
 install: $(READY) ## put Berth and its tools into .venv
 
 # Done again only when the project's definition or the pinned versions change.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml setup.py constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found: install Python 3.11 or later, or name one: make PYTHON=/path/to/python3" >&2; exit 2; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("make: Berth needs Python 3.11 or later, $(PYTHON) is %d.%d: install a newer one, or name one: make PYTHON=/path/to/python3" % v[:2])'
 	@echo "installing into $(VENV)"
+	@rm -rf operator/*.egg-info
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'

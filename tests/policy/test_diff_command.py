@@ -313,7 +313,7 @@ class TestCluster:
         for arguments, words in (
             (
                 ("spread", "other", *there),
-                "other: is no file, nor KubernetesDefault, nor a policy of the cluster; there",
+                "other: is no file, nor KubernetesDefault, nor a policy of the library or the cluster; there",
             ),
             (("spread", "pack", "--cluster", "--kubeconfig", "/nowhere"), "there is no kubeconfig at /nowhere"),
             (("spread", "./x", *there), "./x: cannot be read"),

@@ -1,4 +1,4 @@
-"""The command line: `berth run`, `why`, `status`, `decisions`, `top`, `simulate`, `leader`, `policy ...` and others.
+"""The command line of `berth` and `kubectl berth`.
 
 Parsing is argparse's; a command is a module that describes its parser and a function that returns an exit code. The
 module is imported when the command is chosen, so that no command waits for what another one needs. What a user got
@@ -52,6 +52,7 @@ COMMANDS = {
         "check and compare SchedulingPolicies, or make them from configurations of kube-scheduler",
         "berth.cli.policy",
     ),
+    "crds": ("print the kinds that Berth needs in a cluster", "berth.cli.crds"),
 }
 """Name to what it does and the module that has it."""
 

@@ -1,4 +1,4 @@
-"""`berth policy`: what is done with policies in files."""
+"""`berth policy`: what is done with policies in files, and with those of the library."""
 
 import argparse
 
@@ -8,6 +8,7 @@ ACTIONS = {
     "lint": ("say everything that is wrong with policies in files", "berth.cli.policy_lint"),
     "import": ("turn configurations of kube-scheduler into policies", "berth.cli.policy_import"),
     "diff": ("show which decisions change between two policies", "berth.cli.policy_diff"),
+    "show": ("list the policies of the library, or print them", "berth.cli.policy_show"),
 }
 
 

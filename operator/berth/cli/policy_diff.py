@@ -26,13 +26,21 @@ from berth.cluster.errors import ApiError, CredentialsError, Unreachable
 from berth.comparing import Comparison, Skipped, Subject, compare
 from berth.comparing.cases import case_subjects
 from berth.comparing.cluster import cluster_subjects
-from berth.comparing.policies import NoPolicy, default_policy, is_default, policy_in_cluster, policy_in_file
+from berth.comparing.policies import (
+    NoPolicy,
+    default_policy,
+    has_policy,
+    is_default,
+    policy_in_cluster,
+    policy_in_file,
+)
 from berth.comparing.report import as_json, as_text
 from berth.comparing.sequence import compare_in_sequence
 from berth.judge.cases import open_cases
 from berth.policy import ActivePolicy, Policy
 from berth.policy.documents import BadDocument, read_documents, unwrapped
 from berth.policy.linting import LISTS
+from berth.shipped import policy_files, policy_path
 from berth.whatif.cluster_objects import ClusterObjects
 from berth.whatif.errors import CannotSimulate
 from berth.whatif.files import read_files
@@ -46,7 +54,8 @@ EXIT_CODES = (
     "exit codes:\n  0  no decision changes\n  1  some do\n  2  usage error\n  3  it failed; standard error says why\n"
 )
 EXAMPLES = """A and B are each a file with one policy (FILE#NAME where it has several), or KubernetesDefault, which is
-the profile of kube-scheduler without any configuration, or, with --cluster or --snapshot, the name of a policy there.
+the profile of kube-scheduler without any configuration, or, with --cluster or --snapshot, the name of a policy there,
+or the name of a policy of the library (berth policy show).
 Their modes are not looked at: also one in Shadow or Disabled mode can be asked.
 
 With --cluster, or --snapshot for the objects of a file, the pods are those that wait for a node and that A or B would
@@ -61,7 +70,7 @@ says, and extenders are not asked.
 examples:
   %(prog)s old.yaml new.yaml --cases cases.jsonl.gz
   %(prog)s batch new.yaml --cluster                     the policy that is applied, and its next version
-  %(prog)s KubernetesDefault binpack.yaml --snapshot cluster.json --all
+  %(prog)s KubernetesDefault binpack --snapshot cluster.json --all
   %(prog)s -o json a.yaml b.yaml --cluster --context staging
 
 """
@@ -167,7 +176,8 @@ def _policy(text: str, in_cluster: list[Manifest] | None) -> ActivePolicy:
         if is_default(text):
             return default_policy()
         path, _, name = (text, "", "") if os.path.exists(text) else text.partition("#")
-        if in_cluster is not None and not (os.path.exists(path) or _looks_like_a_path(path)):
+        is_name = not (os.path.exists(path) or _looks_like_a_path(path))
+        if in_cluster is not None and is_name and (path not in policy_files() or has_policy(text, in_cluster)):
             return policy_in_cluster(text, in_cluster)
         return policy_in_file(_documents(path), name, in_cluster or ())
     except NoPolicy as error:
@@ -180,7 +190,7 @@ def _looks_like_a_path(text: str) -> bool:
 
 def _documents(path: str) -> list[object]:
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        text = sys.stdin.read() if path == "-" else Path(policy_path(path)).read_text(encoding="utf-8")
         return [item for document in read_documents(text) for item in unwrapped(document, LISTS)]
     except (OSError, UnicodeDecodeError) as error:
         raise NoPolicy(f"cannot be read: {error}") from error

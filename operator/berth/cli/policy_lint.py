@@ -12,13 +12,15 @@ from berth.cli.common import FAILED, OK, describe, silence_logs
 from berth.policy.documents import BadDocument, read_documents, unwrapped
 from berth.policy.linting import LISTS, LintFinding, lint
 from berth.policy.wording import on_one_line
+from berth.shipped import policy_path
 
 EXAMPLES = """The files are looked at together, as if all of them were applied: a policy may be based on another
 one of them, in any order. What is wrong is said with file, policy and field. Policies that get into each
 other's way are warned of; that is no failure.
 
 examples:
-  %(prog)s policies/default.yaml
+  %(prog)s mine.yaml
+  %(prog)s binpack                                    a policy of the library (berth policy show)
   %(prog)s -o json policies/*.yaml
   kubectl get schedulingpolicies -o yaml | %(prog)s - new.yaml
 
@@ -29,7 +31,9 @@ EXIT_CODES = "exit codes:\n  0  no errors\n  1  errors, all of them said\n  2  u
 def fill(command: argparse.ArgumentParser) -> None:
     text = "Say everything that is wrong with SchedulingPolicies in files, as the operator would, without a cluster."
     describe(command, text, EXAMPLES, EXIT_CODES)
-    command.add_argument("files", metavar="FILE", nargs="+", help='YAML or JSON; "-" is standard input')
+    command.add_argument(
+        "files", metavar="FILE", nargs="+", help='YAML or JSON, or a policy of the library; "-" is standard input'
+    )
     command.add_argument(
         "-o", "--output", choices=("text", "json"), default="text", help="format (default: %(default)s)"
     )
@@ -53,7 +57,7 @@ def _lint(options: argparse.Namespace) -> int:
 def read_policies(path: str, unread: list[LintFinding]) -> Iterator[object]:
     """The documents of a file, lists unwrapped; why there are none becomes a finding."""
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        text = sys.stdin.read() if path == "-" else Path(policy_path(path)).read_text(encoding="utf-8")
         documents = [item for document in read_documents(text) for item in unwrapped(document, LISTS)]
     except (OSError, UnicodeDecodeError) as error:
         unread.append(LintFinding(on_one_line(path), "", "", "error", f"cannot be read: {error}"))

@@ -53,7 +53,7 @@ examples:
   %(prog)s --drain node-3                            can I take node-3 out of service?
   %(prog)s --drain pool=old --add-nodes like=new-1,count=4
   %(prog)s --fail-zone eu-1a -o wide                 what if a zone is lost?
-  %(prog)s --policy binpack.yaml --fail-zone eu-1a   and with another policy?
+  %(prog)s --policy binpack --fail-zone      eu-1a   and with another policy?
   %(prog)s --add-nodes like=gpu-1,count=2            would two more nodes help the pods that are pending?
   %(prog)s --snapshot prod.json -f web.yaml --html report.html
 
@@ -101,10 +101,11 @@ def fill(command: argparse.ArgumentParser) -> None:
     )
     asked.add_argument(
         "--policy",
-        metavar="FILE",
+        metavar="FILE|NAME",
         action="append",
         default=[],
-        help="SchedulingPolicies that replace those of the same names, or are added; may be repeated",
+        help="SchedulingPolicies of a file, or of the library (berth policy show): they replace those of the same "
+        "names, or are added; may be repeated",
     )
     _add_others(command)
     command.set_defaults(command=_simulate, parser=command)

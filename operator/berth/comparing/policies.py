@@ -38,11 +38,17 @@ def policy_in_file(documents: Sequence[object], name: str, in_cluster: Iterable[
     return _take(objects, name or names[0])
 
 
+def has_policy(name: str, in_cluster: Sequence[Manifest]) -> bool:
+    return name in _objects(in_cluster).records
+
+
 def policy_in_cluster(name: str, in_cluster: Sequence[Manifest]) -> ActivePolicy:
     objects = _objects(in_cluster)
     if name not in objects.records:
         there = list_names(sorted(objects.records)) or "none"
-        raise NoPolicy(f"is no file, nor {KUBERNETES_DEFAULT}, nor a policy of the cluster; there is {there}")
+        raise NoPolicy(
+            f"is no file, nor {KUBERNETES_DEFAULT}, nor a policy of the library or the cluster; there is {there}"
+        )
     return _take(objects, name)
 
 

@@ -21,17 +21,16 @@ from typing import Any, Self
 
 import yaml
 
-from berth.demo.operator_process import SOURCE_ROOT, OperatorProcess
+from berth.demo.operator_process import OperatorProcess
 from berth.demo.play import Trouble, WatchEvent
 from berth.demo.scenario import NAMESPACE, POLICY, Plan, Wave, Workload
 from berth.scheduler.ports import Clock
+from berth.shipped import crd_files, policy_files
 from berth.sim.actors import Controller, HttpApi, Kubelets, Refused, ServerUnreachable, Workloads
 from berth.sim.actors.api import JSON, MERGE_PATCH
 from berth.sim.server import SimServer
 from berth.sim.store import Store, Watch
 
-CRD_FOLDER = SOURCE_ROOT.parent / "crds"
-POLICY_FILE = SOURCE_ROOT.parent / "policies" / "default.yaml"
 CRDS_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POLICIES_PATH = "/apis/berth.dev/v1alpha1/schedulingpolicies"
 DEPLOYMENTS_PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
@@ -113,9 +112,9 @@ class EmbeddedEnvironment:
         """See `Environment`. The operator comes last: it finds a cluster, as it does elsewhere."""
         await self._start_server()
         self._api = HttpApi(self._server.url)
-        for body in _documents(sorted(CRD_FOLDER.glob("*.yaml"))):
+        for body in _documents(crd_files()):
             await self._create(CRDS_PATH, body)
-        for body in _documents([POLICY_FILE]):
+        for body in _documents([policy_files()[POLICY]]):
             await self._create(POLICIES_PATH, body)
         self._open_eyes()
         await self._start_operator()
@@ -200,7 +199,5 @@ class EmbeddedEnvironment:
 
 
 def _documents(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    if not paths or not all(path.is_file() for path in paths):
-        raise Trouble(f"the demo needs {CRD_FOLDER.name}/ and {POLICY_FILE.parent.name}/ of Berth's source tree")
     texts = [path.read_text(encoding="utf-8") for path in paths]
     return [document for text in texts for document in yaml.safe_load_all(text) if document is not None]

@@ -10,6 +10,7 @@ from berth.model import object_key
 from berth.policy.documents import BadDocument, read_documents
 from berth.policy.fields.spec_fields import KIND as POLICY
 from berth.policy.wording import on_one_line
+from berth.shipped import policy_path
 from berth.whatif.cluster_objects import Body, ClusterObjects
 from berth.whatif.errors import CannotSimulate
 
@@ -39,8 +40,8 @@ def read_files(paths: Iterable[str], tell: Callable[[str], None]) -> ClusterObje
 
 
 def read_policies(path: str) -> Iterator[Body]:
-    """Yields the SchedulingPolicies of a file that has nothing else in it. Raises CannotSimulate."""
-    for body in read_bodies(path):
+    """Yields the SchedulingPolicies of a file that has nothing else in it, or of the library. Raises CannotSimulate."""
+    for body in read_bodies(policy_path(path)):
         if body.get("kind") != POLICY or not isinstance(body.get("metadata"), Mapping):
             named = f"{body.get('kind')} {object_key(body)}"
             raise CannotSimulate(f"--policy {on_one_line(path)}: {named} is no SchedulingPolicy: give it with -f")
