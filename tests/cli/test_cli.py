@@ -13,7 +13,7 @@ from berth.cli.run import read_options
 from berth.runtime import Options
 from cluster.server import write_kubeconfig
 from control_plane.berth_process import SOURCE_ROOT
-from support.commands import exit_code, forget_settings
+from support.commands import ALL_COMMANDS, exit_code, forget_settings
 
 Captured = pytest.CaptureFixture[str]
 
@@ -27,13 +27,8 @@ def nothing_around(monkeypatch: pytest.MonkeyPatch) -> None:
     "arguments",
     [
         ("--help",),
-        ("run", "--help"),
-        ("simulate", "--help"),
-        ("judge", "--help"),
         ("policy", "--help"),
-        ("policy", "lint", "--help"),
-        ("policy", "import", "--help"),
-        ("policy", "diff", "--help"),
+        *((*command, "--help") for command in ALL_COMMANDS),
     ],
 )
 def test_help_teaches_and_names_the_exit_codes(capsys: Captured, arguments: tuple[str, ...]) -> None:

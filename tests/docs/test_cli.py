@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli import COMMANDS
-from berth.cli.policy import ACTIONS
-from support.commands import exit_code
+from support.commands import ALL_COMMANDS, exit_code
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-NAMES = [*(name for name in COMMANDS if name != "policy"), *(f"policy {action}" for action in ACTIONS)]
+NAMES = [" ".join(command) for command in ALL_COMMANDS]
 COMMAND_ROWS, CODE_ROWS = (
     {cells[1].strip(): cells[2:-1] for line in part.splitlines() if (cells := line.split("|"))[1:] and "`berth" in line}
     for part in PAGE.split("## Exit codes")

@@ -4,7 +4,11 @@ import os
 
 import pytest
 
-from berth.cli import main
+from berth.cli import COMMANDS, main
+from berth.cli.policy import ACTIONS
+
+# All commands but `version`, which has no module of its own: each as the words of a command line.
+ALL_COMMANDS = (*((name,) for name in COMMANDS if name != "policy"), *(("policy", action) for action in ACTIONS))
 
 
 def forget_settings(monkeypatch: pytest.MonkeyPatch) -> None:

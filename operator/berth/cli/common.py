@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,16 @@ def add_commands(parser: argparse.ArgumentParser, metavar: str, commands: Mappin
     for name, (text, module) in commands.items():
         actions.add_parser(name, help=text, allow_abbrev=False).module = module
     return actions
+
+
+def run_later(action: str) -> Callable[[argparse.Namespace], int]:
+    """Returns a command that imports the module of `berth.cli.actions` when it runs: its help does without."""
+
+    def run(options: argparse.Namespace) -> int:
+        code: int = import_module(f"berth.cli.actions.{action}").run(options)
+        return code
+
+    return run
 
 
 def add_credentials(parser: argparse.ArgumentParser) -> None:

@@ -13,16 +13,12 @@ from berth.policy.compile import load_policy
 from berth.policy.documents import BadDocument, read_documents, unwrapped
 from berth.policy.importing.configuration import GROUP, VERSIONS, ImportProblem
 from berth.policy.importing.translating import DEFAULT_SCHEDULER_NAME, Imported, Manifest, import_configuration
+from berth.policy.providers import PROVIDERS
 from berth.policy.records import PolicyError
 from berth.policy.wording import cut, show
 
 LISTS = ("List", "ConfigMapList")
 OLDEST_VERSIONS = (f"{GROUP}/v1alpha1", "componentconfig/v1alpha1")
-# The algorithm providers that kube-scheduler had up to 1.22, each as the arguments that set it apart from the default.
-PROVIDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
-    "DefaultProvider": {},
-    "ClusterAutoscalerProvider": {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}},
-}
 # Fields of v1alpha1: those that are arguments of plugins now, and those that are called the same.
 _OLDEST_ARGUMENTS = {
     "hardPodAffinitySymmetricWeight": ("InterPodAffinity", "hardPodAffinityWeight"),
