@@ -24,6 +24,7 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -36,6 +37,7 @@ from berth.cluster import peering
 from berth.cluster.bulk import BulkIntake
 from berth.cluster.credentials import Credentials
 from berth.cluster.deep_json import DeepJsonResponse
+from berth.cluster.errors import CredentialsError
 from berth.cluster.resources import POD_FIELDS
 from berth.cluster.transport import find_proxy
 from berth.configuration.introduction import introduce
@@ -43,6 +45,7 @@ from berth.runtime.runtime import Runtime
 from berth.runtime.watch_control import WatchControl
 from berth.scheduler.waiting import first_of
 from berth.serving.logs import TALKATIVE
+from berth.serving.server import CannotServe
 
 FINALIZER = "berth.dev/none"
 BACKOFF_SECONDS = (0.25, 0.5, 1.0, 2.0, 3.0)
@@ -85,7 +88,7 @@ def register(registry: kopf.OperatorRegistry, runtime: Runtime, *, owns_runtime:
         if owns_runtime:
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, runtime.dump)
             introduce(runtime.options)
-            await runtime.start()
+            await _start_or_exit(runtime)
             ending.watch(runtime.watch_control)
 
     if owns_runtime:
@@ -96,6 +99,16 @@ def register(registry: kopf.OperatorRegistry, runtime: Runtime, *, owns_runtime:
             await ending.check()
 
     return login
+
+
+async def _start_or_exit(runtime: Runtime) -> None:
+    """Ends the process with one line and exit code 1 if it cannot start: kopf would log a traceback and try again."""
+    try:
+        await runtime.start()
+    except (CannotServe, CredentialsError) as error:
+        await runtime.components.api.close()
+        await asyncio.sleep(0)  # kopf starts its other tasks, which would otherwise be reported as never awaited
+        sys.exit(f"berth: {error}")
 
 
 class _Ending:

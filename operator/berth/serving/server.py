@@ -14,6 +14,7 @@ If the scheduler's loop has not turned for HANG_SECONDS, liveness fails, and the
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 import threading
@@ -141,7 +142,7 @@ class Server:
             try:
                 self._sockets[flag] = listen(address)
             except OSError as error:
-                raise CannotServe(f"{flag} {address}: {error.strerror or error}") from error
+                raise CannotServe(f"{flag} {address}: {_why_not(error)}") from error
             self._ports[flag] = int(self._sockets[flag].getsockname()[1])
 
     def _close_sockets(self) -> None:
@@ -235,3 +236,9 @@ async def _wait(event: asyncio.Event) -> None:
 def _set(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)
+
+
+def _why_not(error: OSError) -> str:
+    """Returns why an address cannot be listened on, and the way out; Python's text repeats the address."""
+    text = (error.strerror or str(error)).partition(" (while attempting")[0]
+    return f"{text}: stop the other process, or give another address" if error.errno == errno.EADDRINUSE else text
