@@ -158,7 +158,7 @@ class TestCases:
         monkeypatch.setattr(progress, "AFTER_SECONDS", 0.0)
         monkeypatch.setattr(progress, "EVERY_SECONDS", 0.0)
         diff(*files, "--cases", cases)
-        assert capsys.readouterr().err == "\r\033[K0 pods\r\033[K1 pods\r\033[K"
+        assert capsys.readouterr().err == "\r\033[K0 pods\r\033[K1 pod\r\033[K"
 
     def test_cases_of_which_the_same_is_said_are_one_row(
         self, tmp_path: Path, files: tuple[str, str], capsys: Captured

@@ -40,7 +40,7 @@ async def test_a_node_is_dumped_with_what_it_has_what_is_taken_and_by_whom(harne
 async def test_pods_on_a_node_that_is_not_known_are_dumped_too(harness: Harness) -> None:
     harness.observe("Pod", make_pod("web", node="gone"))
     assert list(cache_lines(harness.cache)) == [
-        "Node gone: is not known, 1 pods are bound to it",
+        "Node gone: is not known; bound to it: 1 pod",
         "Node gone runs: default/web [pod-default-web]",
     ]
 
@@ -50,7 +50,7 @@ async def test_assumed_and_nominated_pods_are_dumped_with_what_they_wait_for(har
     harness.observe("Pod", make_pod("two", scheduler="other", nominated="b"))
     harness.cache.assume(harness.cache.pending["pod-default-one"], "a")
     assert lines_of(harness)[:4] == [
-        "Node a: is not known, 1 pods are bound to it",
+        "Node a: is not known; bound to it: 1 pod",
         "Node a runs: default/one [pod-default-one] (assumed)",
         "Assumed: default/one [pod-default-one] on a, not acknowledged by the API server yet",
         "Nominated: default/two [pod-default-two] to b",

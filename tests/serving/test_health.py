@@ -20,7 +20,7 @@ def test_readiness_says_what_it_waits_for() -> None:
     assert not waiting.is_ready
     text = waiting.text(verbose=False)
     assert "[-]Pod failed: 3 of 9 listed" in text
-    assert "[-]cache failed: 1 of 2 kinds are not synced" in text
+    assert "[-]cache failed: kinds not synced: 1 of 2" in text
     assert "[-]scheduler failed: makes no decisions yet" in text
     assert Readiness({"Pod": "ok"}, is_open=True).text(verbose=False) == "ok"
     assert "[+]Pod ok" in Readiness({"Pod": "ok"}, is_open=True).text(verbose=True)

@@ -116,7 +116,9 @@ class TestKinds:
         result = ask(cluster([make_node("a-0", cpu=4)], there), make_deployment("web", 2, cpu=2))
         assert nodes_of(result, "web") == {"a-0": 2}
         assert {departure.cause for departure in result.departures} == {Cause.REPLACED}
-        assert any("Deployment default/web is there already: its 4 pods leave" in note for note in result.notes)
+        assert any(
+            "Deployment default/web is there already: 4 pods of it leave before" in note for note in result.notes
+        )
 
     def test_a_pod_of_a_name_that_is_taken_is_refused(self) -> None:
         with pytest.raises(CannotSimulate, match="Pod default/x: there is such a pod already"):

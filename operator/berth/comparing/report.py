@@ -6,8 +6,9 @@ from typing import Any
 
 from berth.comparing.differences import Comparison, DecisionChange, Difference
 from berth.comparing.outcomes import Outcome
+from berth.policy.wording import count
 from berth.whatif.tables import BOLD, GREEN, RED, YELLOW, Painter, aligned
-from berth.whatif.wording import count, on_nodes
+from berth.whatif.wording import on_nodes
 
 _COLOURS = {DecisionChange.LOST: RED, DecisionChange.GAINED: GREEN}
 _MOST_REASONS = 3
@@ -127,7 +128,7 @@ def _explanations(pods: Sequence[Difference]) -> Iterator[str]:
         for text, times in reasons.most_common(_MOST_REASONS):
             yield f"{side.upper()}: {text}" + (f" ({count(times, 'pod')})" if len(pods) > 1 else "")
         if len(reasons) > _MOST_REASONS:
-            yield f"{side.upper()}: and {len(reasons) - _MOST_REASONS} more reasons; -o json has all"
+            yield f"{side.upper()}: and {count(len(reasons) - _MOST_REASONS, 'more reason')}; -o json has all"
 
 
 def _explain(outcome: Outcome) -> str:

@@ -22,9 +22,9 @@ from berth.explain.records import (
     PolicyReference,
     ScoredNode,
 )
-from berth.explain.text import count
 from berth.explain.verdicts import verdicts_on
 from berth.model import Pod
+from berth.policy.wording import count
 
 MOST_OTHERS: Final = 3
 
@@ -88,10 +88,10 @@ def _verdict_on(judgement: Judgement, ranking: Ranking, at: int) -> str:
     if len(ranking.rows) == 1:
         return f"{asked} {node} is the only node that fits."
     if ahead:
-        return f"{asked} {node} has {total} points, and {ahead} of the {nodes} that fit have more today."
+        return f"{asked} {node} has {count(total, 'point')}, and {ahead} of the {nodes} that fit have more today."
     if tied:
-        return f"{asked} {node} has {total} points, as many as {count(tied, 'other node')}; {_tie(judgement)}."
-    return f"{asked} {node} has {total} points, the most of {nodes} that fit."
+        return f"{asked} {node} has {count(total, 'point')}, as many as {count(tied, 'other node')}; {_tie(judgement)}."
+    return f"{asked} {node} has {count(total, 'point')}, the most of {nodes} that fit."
 
 
 def _tie(judgement: Judgement) -> str:
@@ -153,12 +153,12 @@ def _outcome(first: NodeSide, second: NodeSide, plugins: Sequence[PluginComparis
         return f"Neither {first.node} nor {second.node} fits."
     if first.fits is not second.fits:
         one, other = (first, second) if first.fits else (second, first)
-        return f"{one.node} fits with {one.total} points, {other.node} does not fit."
+        return f"{one.node} fits with {count(one.total or 0, 'point')}, {other.node} does not fit."
     assert first.total is not None
     assert second.total is not None
     if first.total == second.total:
-        return f"{first.node} and {second.node} both have {first.total} points: the tie-break decides."
+        return f"{first.node} and {second.node} both have {count(first.total, 'point')}: the tie-break decides."
     one, other = (first, second) if first.total > second.total else (second, first)
     decisive = next((plugin for plugin in plugins if (plugin.difference > 0) is (one is first)), None)
     most = f", most of them by {decisive.plugin}" if decisive is not None else ""
-    return f"{one.node} has {one.total} points and {other.node} {other.total}{most}."
+    return f"{one.node} has {count(one.total or 0, 'point')} and {other.node} {other.total}{most}."

@@ -5,8 +5,8 @@ from berth.engine.preemption.victims import Nomination
 from berth.explain.judgement import Judgement
 from berth.explain.records import PreemptionCode, PreemptionNote
 from berth.explain.steps import Steps
-from berth.explain.text import count
 from berth.explain.victims import nominate, potential_nodes
+from berth.policy.wording import count
 
 
 def preemption_note(judgement: Judgement, preemption: Preemption | None, policy: str) -> Steps[PreemptionNote]:

@@ -16,7 +16,8 @@ from berth.explain.judgement import Judgement
 from berth.explain.near_misses import MOST_NEAR
 from berth.explain.reasons import NODE_AFFINITY_CONFLICT, UNSUPPORTED, code_of
 from berth.explain.records import Outlook, Prospect
-from berth.explain.text import count, some
+from berth.explain.text import some
+from berth.policy.wording import count
 
 MOST_MOVED: Final = 40  # pods that are removed tentatively from one node to try it: each takes tens of microseconds
 _FOR_GOOD: Final = (NODE_AFFINITY_CONFLICT, UNSUPPORTED)

@@ -16,6 +16,7 @@ from berth.explain.records import (
     ScoredNode,
 )
 from berth.policy.defaults import BUILT_IN
+from berth.policy.wording import count
 
 MOST_VICTIMS = 5
 
@@ -117,12 +118,8 @@ def comparison_sentences(comparison: NodeComparison) -> list[str]:
 
 def _compared(plugin: PluginComparison) -> str:
     first, second = ("-" if score is None else str(score) for score in plugin.scores)
-    return f"{plugin.plugin} x {plugin.weight}: {first} and {second}, {plugin.difference:+d} points"
-
-
-def count(number: int, what: str) -> str:
-    """Returns "1 node", "2 nodes"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    points = "point" if abs(plugin.difference) == 1 else "points"
+    return f"{plugin.plugin} x {plugin.weight}: {first} and {second}, {plugin.difference:+d} {points}"
 
 
 def some(names: Sequence[str], most: int) -> str:

@@ -31,6 +31,11 @@ def cut(text: str, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def count(number: int, noun: str) -> str:
+    """Returns "1 node", "2 nodes"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def list_names(names: Sequence[str], most: int = 5) -> str:
     """Returns the first names, and how many more there are."""
     shown = ", ".join(names[:most])

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from berth.engine.state.node_table import NodeTable
 from berth.engine.state.resources import FIRST_RESOURCES
 from berth.model import Node, Pod
+from berth.policy.wording import count
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.ports import Clock
 from berth.scheduler.queue.queue import Part, Queue, QueuedPod
@@ -83,7 +84,7 @@ def _node_lines(cache: Cache, table: NodeTable, name: str) -> Iterator[str]:
     if not pods and node is None:
         return  # the node was removed meanwhile
     if node is None or row is None:
-        yield f"Node {name}: is not known, {len(pods)} pods are bound to it"
+        yield f"Node {name}: is not known; bound to it: {count(len(pods), 'pod')}"
     else:
         yield from _wrapped(f"Node {name}", (*_amounts(table, node, row, pods), *_marks(node)))
     yield from _wrapped(f"Node {name} runs", (_pod(pod) + " (assumed)" * (pod.uid in assumed) for pod in pods))

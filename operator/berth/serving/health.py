@@ -42,7 +42,7 @@ class Readiness:
         waiting = [kind for kind, state in self.kinds.items() if state != "ok"]
         return {
             **{kind: _read(state) for kind, state in sorted(self.kinds.items())},
-            "cache": Finding(f"{len(waiting)} of {len(self.kinds)} kinds are not synced") if waiting else Finding(),
+            "cache": Finding(f"kinds not synced: {len(waiting)} of {len(self.kinds)}") if waiting else Finding(),
             "scheduler": Finding(None if self.is_open else "makes no decisions yet"),
             **self.findings,
         }

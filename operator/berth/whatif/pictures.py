@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
+from berth.policy.wording import count
 from berth.whatif.usage import NodeUse, Usage
 from berth.whatif.wording import percent
 
@@ -34,7 +35,8 @@ def _cells(nodes: Sequence[NodeUse], resource: str, top: int) -> Iterator[str]:
     for place, node in enumerate(nodes):
         share: float = getattr(node, resource)
         x, y = place % COLUMNS * (CELL + GAP), top + place // COLUMNS * (CELL + GAP)
-        words = f"{node.name}: {resource} {percent(share)}, {node.pods} pods{', cordoned' if node.cordoned else ''}"
+        cordoned = ", cordoned" if node.cordoned else ""
+        words = f"{node.name}: {resource} {percent(share)}, {count(node.pods, 'pod')}{cordoned}"
         shade = "cordoned" if node.cordoned else f"level{_level(share)}"
         yield (
             f'<rect x="{x}" y="{y}" width="{CELL}" height="{CELL}" rx="2" class="{shade}">'

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from berth.model import Pod
+from berth.policy.wording import count
 from berth.whatif.daemons import daemon_pods
 from berth.whatif.entries import Cause, Origin
 from berth.whatif.errors import CannotSimulate
@@ -96,7 +97,8 @@ def apply(world: World, pods: PodSet) -> None:
     for pod, node in before:
         _remove(world, pod, node, Cause.REPLACED)
     if before:
-        world.notes[f"{workload} is there already: its {len(before)} pods leave before the new ones are placed"] = None
+        leaving = f"{count(len(before), 'pod')} of it leave{'s' * (len(before) == 1)}"
+        world.notes[f"{workload} is there already: {leaving} before the new ones are placed"] = None
     world.pods.create_owners(pods)
     is_daemon = workload.kind == "DaemonSet"
     made = daemon_pods(pods, world) if is_daemon else itertools.islice(world.pods.make(pods), pods.count)

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from berth.policy.wording import list_names
+from berth.policy.wording import count, list_names
 from berth.whatif.entries import Cause, Departure, Entry, Origin
 from berth.whatif.result import Filled, Result, WorkloadResult
 from berth.whatif.tables import BOLD, FAINT, GREEN, RED, YELLOW, Painter, aligned
 from berth.whatif.usage import Usage, Use
-from berth.whatif.wording import by_node, by_zone, change, count, on_nodes, percent
+from berth.whatif.wording import by_node, by_zone, change, on_nodes, percent
 from berth.whatif.workloads import NO_ZONE
 
 HEADS: Final = ("NAMESPACE", "WORKLOAD", "PODS", "PLACED", "PENDING", "ZONES", "NODES", "SKEW")

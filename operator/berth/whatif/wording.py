@@ -4,14 +4,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from berth.policy.wording import count
 from berth.whatif.workloads import NO_ZONE
 
 ARROW: Final = "->"
 _UNITS: Final = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def percent(share: float) -> str:

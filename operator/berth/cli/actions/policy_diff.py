@@ -38,6 +38,7 @@ from berth.judge.cases import open_cases
 from berth.policy import ActivePolicy, Policy
 from berth.policy.documents import BadDocument, read_documents, unwrapped
 from berth.policy.linting import LISTS
+from berth.policy.wording import count
 from berth.shipped import policy_files, policy_path
 from berth.whatif.cluster_objects import ClusterObjects
 from berth.whatif.errors import CannotSimulate
@@ -163,6 +164,6 @@ def _with_progress(subjects: Iterable[Subject | Skipped]) -> Iterator[Subject | 
     """The same; after a while, how many there were is shown on a terminal."""
     progress = Progress()
     for number, subject in enumerate(subjects):
-        progress(f"{number:,} pods")
+        progress(count(number, "pod"))
         yield subject
     progress.end()

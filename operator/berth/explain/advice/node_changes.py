@@ -15,8 +15,8 @@ from berth.explain.details import taint_text, untolerated
 from berth.explain.judgement import Judgement
 from berth.explain.quantities import quantity, rounded
 from berth.explain.records import FieldChange
-from berth.explain.text import count
 from berth.model import Node, Pod, Taint
+from berth.policy.wording import count
 
 SHOWN_RESOURCES: Final = ("cpu", "memory")
 _LABELLED: Final = (reasons.NODE_AFFINITY, reasons.POLICY_NODE_AFFINITY)

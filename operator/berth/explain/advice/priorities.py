@@ -11,9 +11,9 @@ from berth.engine.state.state import State
 from berth.explain.judgement import Judgement
 from berth.explain.records import Advice, FieldChange
 from berth.explain.steps import Steps
-from berth.explain.text import count
 from berth.explain.victims import nominate
 from berth.model import Pod
+from berth.policy.wording import count
 
 SEARCHED: Final = 256  # nodes on which victims are looked for
 TRIED: Final = 32  # the same if pods have to be moved for it

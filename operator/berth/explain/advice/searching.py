@@ -29,9 +29,9 @@ from berth.explain.prospects import ruled_out
 from berth.explain.reasons import NODE_AFFINITY, NOT_NAMED, code_of
 from berth.explain.records import Advice
 from berth.explain.steps import Steps
-from berth.explain.text import count
 from berth.model import Node, Pod
 from berth.policy.compile import ActivePolicy
+from berth.policy.wording import count
 
 MOST_ADVICE: Final = 5
 MOST_FOR_POD: Final = 3
