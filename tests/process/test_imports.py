@@ -9,6 +9,7 @@ import pytest
 from berth.cluster.cache_sync import REGULAR_SECONDS
 from berth.configuration import Options
 from berth.policy.limits import PROTECTED_NAMESPACES, RESERVED_NAMES
+from berth.scheduler.decision_memory import MOST_DECISIONS
 from support.commands import ALL_COMMANDS
 
 OPERATOR = Path(__file__).parents[2] / "operator"
@@ -61,5 +62,6 @@ def test_a_policy_without_expressions_needs_no_cel() -> None:
 
 def test_the_defaults_of_the_options_are_those_of_the_modules_that_they_are_for() -> None:
     assert Options().resync_seconds == REGULAR_SECONDS
+    assert Options().remembered_decisions == MOST_DECISIONS
     assert Options().reserved_scheduler_names == RESERVED_NAMES
     assert Options().protected_namespaces == PROTECTED_NAMESPACES

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from berth.cluster.leadership import LIFETIME_SECONDS
 from berth.configuration.gates import DEFAULTS
 from berth.policy.addresses import ANY_HOST
-from berth.scheduler.decision_memory import MOST_DECISIONS
 from berth.serving.addresses import DEFAULT_HTTPS
 
 
@@ -32,7 +31,7 @@ class Options:
     explain_tls_cert_file: str | None = None
     explain_tls_private_key_file: str | None = None
     advertise_address: str = ""
-    remembered_decisions: int = MOST_DECISIONS
+    remembered_decisions: int = 1000
     log_level: str = "info"
     log_format: str = "text"
     reserved_scheduler_names: tuple[str, ...] = ("default-scheduler",)
