@@ -294,7 +294,7 @@ class TestOutput:
         assert "url(" not in text
         assert "@import" not in text
         assert "prefers-color-scheme: dark" in text
-        assert "a-0: cpu 50%, 1 pods" in text
+        assert "a-0: cpu 50%, 1 pod" in text
 
 
 class Reader(HTMLParser):
