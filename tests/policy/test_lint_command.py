@@ -90,7 +90,7 @@ def test_a_file_that_is_not_there_does_not_hide_the_others(tmp_path: Path, capsy
     path = write(tmp_path, make_policy("good"))
     assert lint("/nowhere.yaml", path) == 1
     missing, good = lines(capsys)
-    assert missing.startswith("/nowhere.yaml: cannot be read")
+    assert missing.startswith("/nowhere.yaml: is no file")
     assert good == f"{path}: good: ok"
 
 

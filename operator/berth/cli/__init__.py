@@ -2,8 +2,7 @@
 
 Parsing is argparse's; a command is a module that describes its parser and a function that returns an exit code. The
 module is imported when the command is chosen, so that no command waits for what another one needs. What a user got
-wrong is said in one line on standard error, without a traceback. Exit codes: 0 all well, 1 it failed, 2 a usage error;
-where a command means something else by them, its help says so.
+wrong is said in one line on standard error, without a traceback. Exit codes mean the same in every command (common.py).
 """
 
 import argparse
@@ -14,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from berth import __version__
-from berth.cli.common import FAILED, OK, add_commands, complain, describe
+from berth.cli.common import FAILED, INTERRUPTED, OK, add_commands, complain, describe
 
 __all__ = ["main", "make_parser"]
 
@@ -69,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = options.command(options)
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except BrokenPipeError:  # the reader has seen enough, `head` for example
         _write_nowhere()
         return FAILED

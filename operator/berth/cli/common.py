@@ -14,15 +14,31 @@ from berth.policy.reading import is_object_name
 if TYPE_CHECKING:
     from berth.cluster.credentials import Source
 
-OK, FAILED, USAGE = 0, 1, 2
+# The same in every command; docs/cli.md has the table.
+OK = 0  # done, and if it answers a question, the answer is the good one
+FAILED = 1  # it could not be done, or what it checks is not right
+USAGE = 2  # the command line is not right
+NO = 3  # done, and the answer is the other one
+INTERRUPTED = 130  # as shells report SIGINT
 UNREADABLE = (OSError, UnicodeDecodeError, EOFError, zlib.error)  # what reading a file, packed or not, may raise
 
-EXIT_CODES = "exit codes:\n  0  all well\n  1  it failed; standard error says why\n  2  usage error\n"
 
+def describe(
+    parser: argparse.ArgumentParser,
+    text: str,
+    more: str = "",
+    *,
+    ok: str = "all well",
+    failed: str = "it failed; standard error says why",
+    no: str = "",
+) -> None:
+    """Give the parser a help that has the text before the arguments, and `more` and the exit codes after them.
 
-def describe(parser: argparse.ArgumentParser, text: str, more: str = "", exit_codes: str = EXIT_CODES) -> None:
-    """Give the parser a help that has the text before the arguments, and `more` and the exit codes after them."""
-    parser.description, parser.epilog = text, more + exit_codes
+    `ok`, `failed`, `no`: what the exit codes mean for this command; "": it never ends with that one.
+    """
+    codes = {OK: ok, FAILED: failed, USAGE: "usage error", NO: no}
+    lines = [f"  {code}  {meaning}\n" for code, meaning in codes.items() if meaning]
+    parser.description, parser.epilog = text, f"{more}exit codes:\n{''.join(lines)}"
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
 
 

@@ -16,17 +16,11 @@ examples:
   until %(prog)s >/dev/null; do sleep 1; done          wait until a replica leads
 
 """
-EXIT_CODES = """exit codes:
-  0  a replica leads
-  1  it failed; standard error says why
-  2  usage error
-  3  nobody leads
-"""
 
 
 def fill(leader: argparse.ArgumentParser) -> None:
     text = "Show which replica leads, since when, when it was last seen, and who stands by."
-    describe(leader, text, MORE, EXIT_CODES)
+    describe(leader, text, MORE, ok="a replica leads", no="nobody leads")
     add_credentials(leader)
     leader.add_argument(
         "--peering-name",

@@ -4,9 +4,6 @@ import argparse
 
 from berth.cli.common import add_credentials, describe, run_later
 
-EXIT_CODES = (
-    "exit codes:\n  0  no decision changes\n  1  some do\n  2  usage error\n  3  it failed; standard error says why\n"
-)
 EXAMPLES = """A and B are each a file with one policy (FILE#NAME where it has several), or KubernetesDefault, which is
 the profile of kube-scheduler without any configuration, or, with --cluster or --snapshot, the name of a policy there,
 or the name of a policy of the library (berth policy show).
@@ -32,7 +29,7 @@ examples:
 
 def fill(command: argparse.ArgumentParser) -> None:
     text = "Show which decisions change when policy B takes the place of policy A."
-    describe(command, text, EXAMPLES, EXIT_CODES)
+    describe(command, text, EXAMPLES, ok="no decision changes", no="some do")
     command.add_argument("a", metavar="A", help="a policy")
     command.add_argument("b", metavar="B", help="another one")
     pods = command.add_mutually_exclusive_group(required=True)

@@ -17,11 +17,10 @@ examples:
 
 """
 
-EXIT_CODES = "exit codes:\n  0  printed\n  1  the library has no such policy\n  2  usage error\n"
-
 
 def fill(command: argparse.ArgumentParser) -> None:
-    describe(command, "List the policies of Berth's library, or print some of them as YAML.", EXAMPLES, EXIT_CODES)
+    text = "List the policies of Berth's library, or print some of them as YAML."
+    describe(command, text, EXAMPLES, ok="printed", failed="the library has no such policy")
     command.add_argument("names", metavar="NAME", nargs="*", help="a policy of the library (default: list them)")
     command.set_defaults(command=_show)
 

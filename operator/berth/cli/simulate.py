@@ -23,13 +23,8 @@ SCALED: Final[Mapping[str, Sequence[str]]] = {
     "ReplicationController": ("rc", "replicationcontroller", "replicationcontrollers"),
     "Job": ("job", "jobs", "job.batch", "jobs.batch"),
 }
+DOES_NOT_FIT = "a pod stays pending, a drain is blocked, or --fill fits not even once"
 FORMATS = ("table", "wide", "json", "yaml", "name")
-EXIT_CODES = """exit codes:
-  0  everything fits
-  1  it failed; standard error says why
-  2  usage error
-  3  a pod stays pending, a drain is blocked, or --fill fits not even once
-"""
 EXAMPLES = """Pods are placed one after another by the engine and the policies of Berth, preemption included, on a
 copy of the cluster in this process. Nothing is written to the cluster. The cluster is the one of your kubeconfig, which
 is read once with your rights, or the objects of files (--snapshot): a snapshot, what `kubectl get -A -o json` prints,
@@ -62,7 +57,7 @@ examples:
 
 def fill(command: argparse.ArgumentParser) -> None:
     text = "Show what would happen: where pods would go, what would stay pending and why, who would have to move."
-    describe(command, text, EXAMPLES, EXIT_CODES)
+    describe(command, text, EXAMPLES, ok="everything fits", no=DOES_NOT_FIT)
     asked = command.add_argument_group("what if")
     asked.add_argument(
         "-f",

@@ -6,7 +6,6 @@ from typing import Final
 from berth.cli.common import add_credentials, describe, run_later
 from berth.policy.reading import is_object_name
 
-EXIT_CODES: Final = "exit codes:\n  0  answered\n  1  there is no such pod, or it failed\n  2  usage error\n"
 MORE: Final = """The running scheduler answers, if its API of explanations is installed and you may use it. Otherwise
 this command reads the cluster with your own rights and judges by the same engine, without the queue, and says so.
 Nothing is written. With --snapshot no cluster is asked.
@@ -22,7 +21,8 @@ examples:
 
 
 def fill(command: argparse.ArgumentParser) -> None:
-    describe(command, "Say why a pod is pending, or why it is on its node, and what would help.", MORE, EXIT_CODES)
+    text = "Say why a pod is pending, or why it is on its node, and what would help."
+    describe(command, text, MORE, ok="answered", failed="there is no such pod, or it failed; standard error says why")
     command.add_argument("pod", metavar="POD", type=_name, help="the name of a pod; pod/NAME will do as well")
     command.add_argument("-n", "--namespace", metavar="NS", help="its namespace (default: that of the context)")
     question = command.add_mutually_exclusive_group()

@@ -2,7 +2,8 @@
 
 They are loaded by the operator's own `PolicyObjects`, so that the findings are the operator's. A policy may be based on
 another one of them, whatever file it is in and in any order. Besides errors there are warnings: of policies that
-conflict with each other, and of policies that an operator with default settings would refuse.
+conflict with each other, of policies that an operator with default settings would refuse, and of expressions that fail
+on some nodes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import Literal
 from berth.policy.compile import load_policy
 from berth.policy.conflicts import Conflicts
 from berth.policy.defaults import OWN_BASES
+from berth.policy.expressions.language import find_traps
 from berth.policy.fields.spec_fields import KIND
 from berth.policy.limits import DEFAULT_LIMITS
 from berth.policy.policy_objects import PolicyObjects, PolicyRecord, identity_of
@@ -99,6 +101,8 @@ def _lint_document(
         for refusal in _limits(objects.records.get(name)):
             message = f"refused under default settings: {refusal.message}"
             yield LintFinding(file, name, refusal.field, "warning", message)
+        for trap in _traps(document.get("spec")):
+            yield LintFinding(file, name, trap.field, "warning", trap.message)
         for message in _warnings(name, conflicts):
             yield LintFinding(file, name, "", "warning", message)
 
@@ -160,6 +164,16 @@ def _limits(record: PolicyRecord | None) -> Iterator[Problem]:
     """Returns what an operator refuses by default; its settings are not known here."""
     if record is not None and record.last_good is not None:
         yield from DEFAULT_LIMITS.refusals(record.last_good.policy, record.base)
+
+
+def _traps(spec: object) -> Iterator[Problem]:
+    """Yields what fails on some nodes or for some pods, of the expressions in a policy without errors."""
+    for field in ("predicates", "priorities"):
+        entries = spec.get(field) if isinstance(spec, Mapping) else None
+        for place, entry in enumerate(entries or ()):
+            if "expression" in entry and entry.get("enabled", True):
+                for trap in find_traps(entry["expression"]):
+                    yield Problem(f"spec.{field}[{place}].expression", trap)
 
 
 def _conflicts(objects: PolicyObjects) -> Conflicts:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from berth.cli.common import OK, complain, credentials_source
+from berth.cli.common import NO, OK, complain, credentials_source
 from berth.cluster.api import Api
 from berth.cluster.credentials import Credentials
 from berth.cluster.errors import ApiError, CredentialsError, Unreachable
 from berth.cluster.leadership import PeerRecord, parse_stamp, read_records
 from berth.cluster.peering import KIND, LEADING_SINCE, PATH
 
-NOBODY = 3
 LIMIT_SECONDS = 10.0
 
 
@@ -38,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     seats = read_seats(body, now)
     leading = bool(seats) and seats[0].since is not None
     print(_as_json(seats, leading) if options.output == "json" else _as_text(seats, leading, now))
-    return OK if leading else NOBODY
+    return OK if leading else NO
 
 
 async def _read(options: argparse.Namespace) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 
 from berth.cli.common import (
+    FAILED,
+    NO,
     OK,
     UNREADABLE,
     USAGE,
@@ -48,8 +50,6 @@ from berth.whatif.progress import Progress
 
 Manifest = Mapping[str, Any]
 
-DIFFERENT, FAILED = 1, 3
-
 
 def run(options: argparse.Namespace) -> int:
     """Prints the differences."""
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     if options.cases and comparison.skipped:
         number = len(comparison.skipped)
         return complain(f"berth policy diff: {number} of the cases could not be decided", FAILED)
-    return DIFFERENT if comparison.differences else OK
+    return NO if comparison.differences else OK
 
 
 def _print(comparison: Comparison, options: argparse.Namespace) -> None:

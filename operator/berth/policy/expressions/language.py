@@ -13,8 +13,10 @@ from functools import cache
 from typing import Any, Final, NoReturn
 
 from berth.engine.plugin import BadArgument
+from berth.policy.expressions.compile_errors import translate
 from berth.policy.expressions.cost import ValueShape, cost_of, shape_of_field, shape_of_value
 from berth.policy.expressions.fields import FIELDS, FieldKind
+from berth.policy.expressions.guards import find_unguarded
 from berth.policy.expressions.reads import PARAMETERS, Complaint, ExpressionReads, find_reads
 from berth.policy.expressions.syntax import Call, Constant, Expr, Tree, children, read_tree
 
@@ -112,6 +114,12 @@ class Program:
         raise Complaint
 
 
+def find_traps(text: str) -> list[str]:
+    """Returns what fails on some nodes or for some pods, with its place and the way out. Raises BadExpression."""
+    tree = _parse(text)
+    return [f"{_place(text, tree, trap.expr)}: {trap}" for trap in find_unguarded(tree.root)]
+
+
 def _refuse(problem: str) -> NoReturn:
     raise BadExpression([problem])
 
@@ -131,14 +139,14 @@ def _parse(text: str) -> Tree:
     try:
         return read_tree(_environment().compile(text, disable_check=True).serialize())
     except RuntimeError as error:
-        raise BadExpression(_compile_errors(str(error))) from None
+        raise BadExpression(_compile_errors(str(error), text)) from None
 
 
 def _check(text: str) -> Any:
     try:
         return _environment().compile(text)
     except RuntimeError as error:
-        raise BadExpression(_compile_errors(str(error))) from None
+        raise BadExpression(_compile_errors(str(error), text)) from None
 
 
 @cache
@@ -196,18 +204,10 @@ def _place(text: str, tree: Tree, expr: Expr) -> str:
     return f"line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}"
 
 
-def _compile_errors(said: str) -> list[str]:
+def _compile_errors(said: str, text: str) -> list[str]:
     if re.search("recursion (?:depth|limit)", said):
         return [_TOO_DEEP]
-    found = re.findall(r"ERROR: <input>:(\d+):(\d+): (.*)", said)
-    return [_compile_error(*error) for error in found] or [_evaluation_error(said)]
-
-
-def _compile_error(line: str, column: str, problem: str) -> str:
-    problem = problem.replace(" (in container '')", "")
-    if problem.startswith("undeclared reference"):
-        problem += "; variables are node, pod and policy"
-    return f"line {line}, column {column}: {problem}"[:_LONGEST_ERROR]
+    return translate(said, text) or [_evaluation_error(said)]
 
 
 def _evaluation_error(said: str) -> str:
