@@ -32,7 +32,7 @@ def bash_completes(*words: str) -> set[str]:
         (("why", "-o", ""), {"wide", "json", "yaml", "name"}),
         (("why", "web", "--output", "j"), {"json"}),
         (("why", "--na"), {"--namespace"}),
-        (("policy", ""), {"lint", "import", "diff"}),
+        (("policy", ""), {"lint", "import", "diff", "show"}),
         (("policy", "diff", "--clu"), {"--cluster"}),
         (("completion", ""), {"bash", "zsh", "fish"}),
         (("why", "--context", ""), set()),

@@ -79,7 +79,7 @@ def stop_after(polls: int, monkeypatch: pytest.MonkeyPatch) -> None:
         if next(left, None) is None:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("berth.cli.decisions.wait", wait)
+    monkeypatch.setattr("berth.cli.actions.decisions.wait", wait)
 
 
 def follow(server: Server) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from berth.cli.top_screen import TopView, draw_top, drawn_node
+from berth.cli.actions.top_screen import TopView, draw_top, drawn_node
 from berth.demo.drawing import SIDE_BY_SIDE_CELLS, STEPS
 from cli.views import CLUSTER, ROOT, ask, cluster_view, decision, page, room
 from cluster.server import Answer, refusal, serving
@@ -80,15 +80,15 @@ def test_without_a_terminal_it_says_what_to_use(capsys: Captured) -> None:
 def make_terminal(monkeypatch: pytest.MonkeyPatch, polls: int) -> Console:
     """A terminal; the user interrupts after so many polls."""
     console = Console(file=io.StringIO(), force_terminal=True, width=100, height=40)
-    monkeypatch.setattr("berth.cli.top.can_draw", lambda _: True)
-    monkeypatch.setattr("berth.cli.top.Console", lambda: console)
+    monkeypatch.setattr("berth.cli.actions.top.can_draw", lambda _: True)
+    monkeypatch.setattr("berth.cli.actions.top.Console", lambda: console)
     left = iter(range(polls))
 
     async def wait(_: float) -> None:
         if next(left, None) is None:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("berth.cli.top.wait", wait)
+    monkeypatch.setattr("berth.cli.actions.top.wait", wait)
     return console
 
 

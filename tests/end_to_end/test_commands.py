@@ -73,13 +73,13 @@ async def test_decisions_tell_where_pods_were_placed(world: World, capsys: Captu
 
 async def test_top_draws_the_cluster_on_a_terminal(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=140, height=40)
-    monkeypatch.setattr("berth.cli.top.Console", lambda: console)
-    monkeypatch.setattr("berth.cli.top.can_draw", lambda _: True)
+    monkeypatch.setattr("berth.cli.actions.top.Console", lambda: console)
+    monkeypatch.setattr("berth.cli.actions.top.can_draw", lambda _: True)
 
     async def interrupted(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("berth.cli.top.wait", interrupted)
+    monkeypatch.setattr("berth.cli.actions.top.wait", interrupted)
     assert await ask(world, "top") == 130
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()

@@ -22,7 +22,7 @@ TOML_BLOCK = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 def test_the_distribution_is_ours_and_the_bill_of_materials_begins_with_it() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["name"] == OF_THE_BILL == OURS
-    assert list(project["scripts"]) == ["berth", "kubectl-berth"]
+    assert {"berth", "kubectl-berth"} <= project["scripts"].keys()
 
 
 def required(project: dict[str, Any]) -> Iterator[str]:

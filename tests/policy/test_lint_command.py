@@ -292,3 +292,63 @@ def test_numbers_are_what_kubectl_reads(written: str, read: object) -> None:
     assert document == {"value": read}
     assert isinstance(document, dict)
     assert type(document["value"]) is type(read)
+
+
+class TestFoldersAndPatterns:
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        (tmp_path / "below").mkdir()
+        write(tmp_path, make_policy("a", schedulerName="a"), name="a.yaml")
+        write(tmp_path / "below", make_policy("b", schedulerName="b"), name="b.yml")
+        write(tmp_path, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}, name="c.json")
+        (tmp_path / "notes.txt").write_text("no policy")
+        return tmp_path
+
+    def test_a_folder_is_all_policies_in_it_and_below(self, folder: Path, capsys: Captured) -> None:
+        assert lint(str(folder)) == 0
+        assert lines(capsys) == [f"{folder}/a.yaml: a: ok", f"{folder}/below/b.yml: b: ok"]
+
+    def test_a_pattern_is_the_files_that_match_it(self, folder: Path, capsys: Captured) -> None:
+        assert lint(f"{folder}/**/b*") == 0
+        assert lines(capsys) == [f"{folder}/below/b.yml: b: ok"]
+
+    def test_a_file_that_is_named_twice_is_read_once(self, folder: Path, capsys: Captured) -> None:
+        assert lint(str(folder), f"{folder}/a.yaml", f"{folder}/*.yaml") == 0
+        assert len(lines(capsys)) == 2
+
+    def test_a_file_of_another_kind_that_is_named_is_an_error(self, folder: Path, capsys: Captured) -> None:
+        assert lint(f"{folder}/c.json") == 1
+        assert "kind" in lines(capsys)[0]
+
+    @pytest.mark.parametrize(
+        ("argument", "said"),
+        [
+            ("*.nope", "matches no file"),
+            ("empty", "has no file in it that ends in .yaml, .yml, .json"),
+            ("binpak", "is no file, and no policy of the library (berth policy show); did you mean binpack?"),
+        ],
+    )
+    def test_what_means_no_file_is_an_error(
+        self, folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, argument: str, said: str
+    ) -> None:
+        monkeypatch.chdir(folder)
+        (folder / "empty").mkdir()
+        assert lint(argument) == 1
+        assert lines(capsys) == [f"{argument}: {said}"]
+
+
+class TestTraps:
+    def test_a_key_without_a_guard_is_a_warning_with_the_guarded_form(self, tmp_path: Path, capsys: Captured) -> None:
+        rules = [
+            {"name": "unguarded", "expression": "node.labels['zone'] == 'a'"},
+            {"name": "guarded", "expression": "'zone' in node.labels && node.labels['zone'] == 'a'"},
+            {"name": "off", "expression": "node.labels['zone'] == 'b'", "enabled": False},
+        ]
+        path = write(tmp_path, make_policy("a", predicates=rules))
+        assert lint(path) == 0
+        good, warning = lines(capsys)
+        assert good == f"{path}: a: ok"
+        assert warning == (
+            f"{path}: a: spec.predicates[0].expression: warning: line 1, column 12: fails on nodes without the label "
+            "zone; write node.labels[?'zone'].orValue(''), or test 'zone' in node.labels before"
+        )

@@ -30,14 +30,18 @@ def describe(
     *,
     ok: str = "all well",
     failed: str = "it failed; standard error says why",
+    usage: str = "usage error",
     no: str = "",
+    interrupted: str = "",
 ) -> None:
     """Give the parser a help that has the text before the arguments, and `more` and the exit codes after them.
 
-    `ok`, `failed`, `no`: what the exit codes mean for this command; "": it never ends with that one.
+    The others say what the exit codes mean for this command; "": it never ends with that one.
     """
-    codes = {OK: ok, FAILED: failed, USAGE: "usage error", NO: no}
-    lines = [f"  {code}  {meaning}\n" for code, meaning in codes.items() if meaning]
+    codes = {OK: ok, FAILED: failed, USAGE: usage, NO: no, INTERRUPTED: interrupted}
+    meant = {code: meaning for code, meaning in codes.items() if meaning}
+    width = max(len(str(code)) for code in meant)
+    lines = [f"  {code:<{width}}  {meaning}\n" for code, meaning in meant.items()]
     parser.description, parser.epilog = text, f"{more}exit codes:\n{''.join(lines)}"
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
 
@@ -51,6 +55,7 @@ class CommandParser(argparse.ArgumentParser):
         module, self.module = self.module, ""
         if module:
             import_module(module).fill(self)
+            self.set_defaults(parser=self)  # who says the usage, if an argument is unknown
         return super().parse_known_args(args, namespace)
 
 

@@ -40,7 +40,7 @@ def fill(run: argparse.ArgumentParser) -> None:
     describe(run, "Schedule pods on a cluster.", EXAMPLES)
     add_settings(run)
     run.add_argument("--version", action="version", version=f"berth {__version__}")
-    run.set_defaults(command=_run, parser=run)
+    run.set_defaults(command=_run)
 
 
 def _run(flags: argparse.Namespace) -> int:

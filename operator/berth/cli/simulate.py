@@ -103,7 +103,7 @@ def fill(command: argparse.ArgumentParser) -> None:
         "names, or are added; may be repeated",
     )
     _add_others(command)
-    command.set_defaults(command=_simulate, parser=command)
+    command.set_defaults(command=_simulate)
 
 
 def _add_others(command: argparse.ArgumentParser) -> None:
