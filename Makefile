@@ -93,6 +93,19 @@ $(VENV)/.site: $(READY)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[site]'
 	@touch $@
 
+# The image and a cluster of this machine. Other names and programs: make image IMAGE=... ENGINE=podman.
+.PHONY: image load wheel
+CLUSTER ?=
+
+image: ## build the image with docker or podman: make image [ENGINE=podman] [IMAGE=localhost/berth:0.1.0]
+	@$(PYTHON) tools/image.py build
+
+load: ## load the image into kind, k3d or minikube: make load [CLUSTER=kind:dev]
+	@$(PYTHON) tools/image.py load $(CLUSTER)
+
+wheel: $(READY) ## build the wheel into dist/
+	$(RUN) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-index --no-build-isolation --wheel-dir dist .
+
 lock: $(READY) ## write requirements.lock: what the image installs, with hashes (asks the package index)
 	$(RUN) tools/lock.py
 

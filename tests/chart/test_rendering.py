@@ -68,7 +68,7 @@ def test_a_label_of_one_kind_of_object_wins_over_the_common_one() -> None:
 
 
 def test_the_least_is_a_deployment_and_its_configuration() -> None:
-    chart = render(MINIMAL)
+    chart = render(MINIMAL, "--skip-tests")
 
     assert chart.kinds() == {"ConfigMap", "Deployment"}
     assert chart.pod["serviceAccountName"] == "mine"
