@@ -53,22 +53,35 @@ from berth.scheduler.queue.change_log import ChangeLog
 from berth.scheduler.queue.queue import Part, Queue
 from berth.scheduler.queue.unschedulable import UnschedulablePods
 from berth.scheduler.reporting import Reporter
+from simulation.scenario import has_replicas, has_volumes
 
 
 @dataclass(frozen=True)
 class Mutation:
+    """`likely`: the seeds that have what it is about, where most have not; they are run first."""
+
     name: str
     aims_at: str
     apply: Callable[[], None]
+    likely: Callable[[int], bool]
 
 
+def every_seed(_: int) -> bool:
+    return True
+
+
+# Of the invariants, those that are about what few seeds have.
+LIKELY: dict[int, Callable[[int], bool]] = {19: has_replicas, 20: has_replicas, 21: has_volumes}
 MUTATIONS: dict[str, Mutation] = {}
 
 
-def mutation(aims_at: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def mutation(
+    aims_at: str, likely: Callable[[int], bool] | None = None
+) -> Callable[[Callable[[], None]], Callable[[], None]]:
     def register(apply: Callable[[], None]) -> Callable[[], None]:
         name = apply.__name__.replace("_", " ")
-        MUTATIONS[name] = Mutation(name, aims_at, apply)
+        first = LIKELY.get(int(aims_at.split()[0]), every_seed) if likely is None else likely
+        MUTATIONS[name] = Mutation(name, aims_at, apply, first)
         return apply
 
     return register
@@ -279,10 +292,10 @@ def pods_of_a_node_that_is_replaced_are_forgotten() -> None:
 @mutation("7 columns")
 def a_nomination_is_never_written() -> None:
     @instead(Nominator, "nominate")
-    def changed(shipped: Any, self: Any, pod: Pod, node_name: str) -> None:
+    def changed(shipped: Any, self: Any, pod: Pod, node_name: str, **named: Any) -> None:
         cluster, self._cluster = self._cluster, Without(self._cluster, "nominate")
         try:
-            shipped(self, pod, node_name)
+            shipped(self, pod, node_name, **named)
         finally:
             self._cluster = cluster
 
@@ -322,7 +335,7 @@ def what_a_resized_pod_has_does_not_count() -> None:
         return shipped(self, kind, body)
 
 
-@mutation("7 columns")
+@mutation("7 columns", has_replicas)
 def a_standby_withdraws_nominations_by_itself() -> None:
     @instead(Nominator, "_withdraw_from")
     def changed(shipped: Any, self: Any, name: str) -> None:

@@ -42,6 +42,7 @@ from simulation.weather import Weather
 
 REPLICAS_EVERY = 4  # seeds: of these, one has several replicas
 VOLUMES_EVERY = 3
+FAIR_BEGINNINGS = 0.75  # of the seeds: without faults until pods are decided on
 STORM_SECONDS = (30.0, 100.0)
 REPLICA_STORM_SECONDS = (60.0, 120.0)
 TROUBLE_SECONDS = 20.0  # on average, between two that hit Berth as a whole
@@ -79,6 +80,7 @@ class Result:
     checks: Counter[str] = field(default_factory=Counter)
     steps: int = 0
     decisions: int = 0
+    decisions_among_faults: int = 0
     attempts: int = 0
     virtual_seconds: float = 0.0
 
@@ -106,6 +108,7 @@ class Scenario:
         self.replicas: list[BerthProcess] = []  # those that run
         self._count = replicas or (self.random.choice((2, 3)) if has_replicas(seed) else 1)
         self._seats = Seats(self.loop.time, self.trace, lambda: self.replicas)
+        self._decided_among_faults = 0
         self._is_over = False
 
     @property
@@ -140,7 +143,8 @@ class Scenario:
             finally:
                 result.digest, result.steps = self.trace.digest(), self.loop.steps
                 result.virtual_seconds = self.loop.time()
-                result.decisions = sum(berth.overseer.decisions for berth in self.berths)
+                result.decisions = self._decided()
+                result.decisions_among_faults = self._decided_among_faults
                 result.attempts = sum(berth.overseer.attempts.total() for berth in self.berths)
                 result.faults, result.acts = self.counts + self.weather.counts, self.actors.counts
                 result.checks = sum((berth.overseer.pushing.counts for berth in self.berths), Counter())
@@ -150,10 +154,17 @@ class Scenario:
     async def _play(self) -> None:
         self.actors.furnish()
         self._start_berths()
+        if Random(f"beginning/{self.seed}").random() < FAIR_BEGINNINGS:
+            await self._begin()
+        before = self._decided()
         await self._storm()
+        self._decided_among_faults = self._decided() - before
         await self._calm()
         await self._emptiness()
         await self._end()
+
+    def _decided(self) -> int:
+        return sum(berth.overseer.decisions for berth in self.berths)
 
     def _start_berths(self) -> None:
         if self._count > 1:
@@ -183,6 +194,17 @@ class Scenario:
     def _end_berth(self, berth: BerthProcess) -> None:
         berth.kill()
         self.replicas.remove(berth)
+
+    async def _begin(self) -> None:
+        """Faults begin when somebody decides: with them the first sync may last for as long as they do."""
+        self.weather.calm = True
+        end = self.loop.time() + LEADER_SECONDS
+        while not any(berth.is_open and berth.runtime.components.decisions.is_open for berth in self.replicas):
+            await asyncio.sleep(0.1)
+            if self.loop.time() >= end:
+                self.trace.violate("10 liveness", f"{LEADER_SECONDS:.0f} s after the start nobody decides")
+            self._raise()
+        self.weather.calm = False
 
     # --- storm -------------------------------------------------------------------------------------------------------
 

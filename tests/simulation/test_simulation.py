@@ -39,6 +39,10 @@ def test_another_seed_gives_another_trace() -> None:
     assert run_seed(2).digest != run_seed(3).digest
 
 
+def test_pods_are_decided_on_while_there_are_faults() -> None:
+    assert run_seed(1).decisions_among_faults >= 10
+
+
 def test_a_run_shows_every_line_when_asked_to() -> None:
     lines: list[str] = []
     result = run_seed(2, lines.append)
