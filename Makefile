@@ -126,6 +126,11 @@ cluster-test: $(READY) ## run the tests that need a real kube-apiserver, or real
 oracle: $(READY) ## build the oracles from kube-scheduler's own code (once; minutes)
 	@$(ORACLE).build
 
+.PHONY: api-fields
+api-fields: $(READY) ## the fields of built-in kinds, for the embedded API server, from Kubernetes' Go types (needs go; after a new version)
+	cd tests/control_plane && go run -mod=readonly ./api_fields > ../../operator/berth/sim/builtin_kinds/api_fields.json
+	cd tests/control_plane && go run -mod=readonly ./api_bodies $$(../../$(RUN) -c 'from berth.sim.builtin_kinds.api_fields import field_table; print(*field_table().kinds)') | gzip -9n > ../sim_http/protobuf_bodies.jsonl.gz
+
 .PHONY: chart
 chart: ## copy the kinds of crds/ into the Helm chart
 	cp crds/schedulingpolicies.berth.dev.yaml charts/berth/files/

@@ -221,3 +221,15 @@ async def test_an_event_is_the_same_in_both_apis(api: Client) -> None:
     assert core["involvedObject"]["name"] == "web"
     found = await api.list("/api/v1/namespaces/default/events", fieldSelector="involvedObject.name=web")
     assert len(found) == 1
+
+
+async def test_a_field_that_a_built_in_kind_has_not_is_refused_if_the_client_asks_for_that(api: Client) -> None:
+    container = {"name": "a", "image": "b", "imag": "c", "resources": {"limits": {"cpu": "1"}}}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "odd"}, "spec": {"containers": [container]}}
+    body["spec"]["containerz"] = []  # type: ignore[index]
+    path = "/api/v1/namespaces/default/pods"
+    said = await refused(api, 400, "POST", path, body, parameters={"fieldValidation": "Strict"})
+    assert 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: ' in said
+    assert 'unknown field "spec.containers[0].imag"' in said
+    assert 'unknown field "spec.containerz"' in said
+    await api.request("POST", path, body, parameters={"fieldValidation": "Ignore"})

@@ -47,7 +47,7 @@ def test_protobuf_alone_is_not_acceptable() -> None:
 def test_a_body_may_be_json_or_yaml_but_not_protobuf() -> None:
     assert decode_body(b'{"a": 1}', "application/json; charset=utf-8") == {"a": 1}
     assert decode_body(b"a: 2026-01-01\nb: yes\n", "application/yaml") == {"a": "2026-01-01", "b": True}
-    for raw, content_type, code in ((b"k8s\0", "application/vnd.kubernetes.protobuf", 415), (b"{", "", 400)):
+    for raw, content_type, code in ((b"\xa0", "application/cbor", 415), (b"{", "", 400)):
         with pytest.raises(StatusError) as caught:
             decode_body(raw, content_type)
         assert caught.value.code == code

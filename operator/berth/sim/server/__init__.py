@@ -3,7 +3,8 @@
 server             connections, the token, faults, and the order of all that follows
 routes             path and method: a resource, a namespace, a name, a subresource, a verb
 negotiation        the form of the response (JSON, Table, metadata only), and of the request's body
-field_validation   unknown fields of custom resources: refuse, warn or ignore
+protobuf           bodies in protobuf, as kubectl sends them
+field_validation   unknown fields: refuse, warn or ignore
 operations         the verbs on the store
 scale              the scale subresource
 streaming          watches

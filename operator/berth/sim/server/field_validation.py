@@ -1,7 +1,8 @@
-"""fieldValidation: fields of a custom resource that its schema does not know.
+"""fieldValidation: fields of a custom resource that its schema does not know, or of a built-in kind that it has not.
 
-The store drops such fields (it prunes, as the real server does). With Strict the server refuses them by name; with
-Warn, the default, it names them in a header. Of a patch only the fields that it sets are checked.
+The store drops such fields of custom resources (it prunes, as the real server does). With Strict the server refuses
+fields by name; with Warn it names them in a header. Warn is the default for custom resources; built-in kinds are
+checked for clients that ask for it, as kubectl does. Of a patch only the fields that it sets are checked.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from berth.sim.builtin_kinds.api_fields import unknown_fields
 from berth.sim.errors import Cause, StatusError, bad_request, invalid
 from berth.sim.resources import Resource
 from berth.sim.store import Store
@@ -19,9 +21,14 @@ STRICT, WARN, IGNORE = "Strict", "Warn", "Ignore"
 
 def check_fields(store: Store, resource: Resource, sent: Any, wish: str, *, is_patch: bool = False) -> str:
     """Returns the warning, "" if there is none; raises StatusError with Strict."""
-    if wish == IGNORE or not resource.custom or not isinstance(sent, dict):
+    wish = wish or (WARN if resource.custom else IGNORE)
+    if wish == IGNORE or not isinstance(sent, dict):
         return ""
-    fields = store.unknown_fields(resource, _set_fields(sent) if is_patch else sent)
+    checked = _set_fields(sent) if is_patch else sent
+    if resource.custom:
+        fields = store.unknown_fields(resource, checked)
+    else:
+        fields = unknown_fields(resource.api_version, resource.kind, checked)
     if fields and wish == STRICT:
         raise _refusal(fields, resource, sent, is_patch=is_patch)
     return _words(fields)

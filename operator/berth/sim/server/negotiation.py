@@ -1,8 +1,8 @@
 """What form of answer a client accepts, and in what form its request's body comes.
 
-JSON is the only encoding. kubectl asks for protobuf first where it can, with JSON behind it: such lists are read from
-left to right and the first entry that can be served wins, as the real server does. An object may be asked for as
-itself, as a Table (what `kubectl get` prints) or as its metadata only.
+Answers are JSON. kubectl asks for protobuf first where it can, with JSON behind it: such lists are read from left to
+right and the first entry that can be served wins, as the real server does. Bodies of requests may be protobuf, too.
+An object may be asked for as itself, as a Table (what `kubectl get` prints) or as its metadata only.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import orjson
 import yaml
 
 from berth.sim.errors import StatusError, bad_request
+from berth.sim.server.protobuf import decode_protobuf
 from berth.sim.store import PatchKind
 
 JSON: Final = "application/json"
 JSON_RANGES: Final = frozenset({JSON, "application/*", "*/*"})
 META_GROUP: Final = "meta.k8s.io"
 DISCOVERY_GROUP: Final = "apidiscovery.k8s.io"
-PROTOBUF_HINT: Final = " (kubectl sends some commands in protobuf: write a manifest, kubectl apply -f sends JSON)"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 PATCH_KINDS: Final[dict[str, PatchKind]] = {
     "application/json-patch+json": "json",
     "application/merge-patch+json": "merge",
@@ -79,10 +80,12 @@ def patch_kind(content_type: str, *, custom: bool) -> PatchKind:
 
 
 def decode_body(raw: bytes, content_type: str) -> Any:
-    """A request's body as plain Python; 415 for protobuf and CBOR, 400 for what cannot be read."""
+    """A request's body as plain Python; 415 for CBOR, 400 for what cannot be read."""
     media_type, _ = _media_type(content_type or JSON)
-    if media_type in ("application/vnd.kubernetes.protobuf", "application/cbor"):
-        raise _unsupported([JSON, "application/yaml"], PROTOBUF_HINT)
+    if media_type == PROTOBUF:
+        return decode_protobuf(raw)
+    if media_type == "application/cbor":
+        raise _unsupported([JSON, "application/yaml", PROTOBUF])
     try:
         if media_type.endswith("yaml"):
             return _decode_yaml(raw)
@@ -115,6 +118,6 @@ def _media_type(entry: str) -> tuple[str, dict[str, str]]:
     return media_type.lower(), {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def _unsupported(accepted: list[str], hint: str = "") -> StatusError:
+def _unsupported(accepted: list[str]) -> StatusError:
     message = "the body of the request was in an unknown format - accepted media types include: "
-    return StatusError(415, "UnsupportedMediaType", message + ", ".join(accepted) + hint)
+    return StatusError(415, "UnsupportedMediaType", message + ", ".join(accepted))

@@ -11,8 +11,8 @@ from typing import Any
 
 from berth.sim.errors import Cause, StatusError, bad_request, invalid, success
 from berth.sim.faults import StaleList
-from berth.sim.server.field_validation import WARN, check_fields
-from berth.sim.server.negotiation import decode_body, patch_kind
+from berth.sim.server.field_validation import check_fields
+from berth.sim.server.negotiation import JSON, decode_body, patch_kind
 from berth.sim.server.routes import Target
 from berth.sim.server.scale import scale_of, wanted_replicas
 from berth.sim.store import Object, Page, PatchKind, Store
@@ -168,7 +168,7 @@ def _check_patch(patch: object, kind: PatchKind, query: Mapping[str, str]) -> No
 
 
 def _check(store: Store, call: ApiCall, sent: Any, *, is_patch: bool = False) -> str:
-    wish = call.query.get("fieldValidation", WARN)
+    wish = call.query.get("fieldValidation", "")
     return check_fields(store, call.target.resource, sent, wish, is_patch=is_patch)
 
 
@@ -229,7 +229,7 @@ def _scale(store: Store, call: ApiCall) -> OperationResult:
         return OperationResult(200, scale_of(store.get(target.resource, target.namespace, target.name)))
     if target.verb == "patch" and patch_kind(call.content_type, custom=False) == "json":
         raise bad_request("a JSON patch of a scale is not served: send a merge patch")
-    replicas = wanted_replicas(decode_body(call.raw, "application/json"))
+    replicas = wanted_replicas(call.body() if target.verb == "update" else decode_body(call.raw, JSON))
     body, _ = store.patch(
         target.resource,
         target.namespace,

@@ -376,7 +376,7 @@ class SimServer:
         group, _, version = rest.rpartition("/")
         if root not in ("api", "apis"):
             raise discovery.PageNotFound
-        return json_answer(orjson.dumps(openapi.document(resources, definitions, group, version)))
+        return json_answer(openapi.document(resources, definitions, group, version))
 
 
 class _TableEvents:
