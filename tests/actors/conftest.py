@@ -28,7 +28,13 @@ from control_plane.launcher import ControlPlane
 from control_plane.process import unverified_tls
 
 SERVERS = ("embedded", pytest.param("real", marks=pytest.mark.cluster))
-LEFT_OVER = ("/apis/apps/v1/namespaces/default/deployments", "/apis/batch/v1/namespaces/default/jobs")
+LEFT_OVER = (
+    "/apis/apps/v1/namespaces/default/deployments",
+    "/apis/apps/v1/namespaces/default/daemonsets",
+    "/apis/apps/v1/namespaces/default/controllerrevisions",
+    "/apis/batch/v1/namespaces/default/cronjobs",
+    "/apis/batch/v1/namespaces/default/jobs",
+)
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,8 @@ async def test_a_deployment_gets_its_pods_and_is_available_when_they_are_ready(
     assert len(pods) == 3
     assert len(sets) == 1
     assert {pod["metadata"]["ownerReferences"][0]["uid"] for pod in pods} == {sets[0]["metadata"]["uid"]}
-    [condition] = found["default/web"]["status"]["conditions"]
-    assert (condition["type"], condition["status"]) == ("Available", "True")
+    conditions = {one["type"]: one["status"] for one in found["default/web"]["status"]["conditions"]}
+    assert conditions == {"Available": "True", "Progressing": "True"}
 
 
 async def test_scaling_down_removes_unbound_pods_first(client: Client, workloads: None) -> None:
@@ -105,6 +105,70 @@ async def test_what_belongs_to_a_deleted_deployment_goes_too(client: Client, wor
 
     await until_pods(client, lambda pods: not pods)
     await until(client, REPLICA_SETS, lambda sets: not sets)
+
+
+async def test_an_owner_that_is_deleted_in_the_foreground_goes_after_its_dependents(
+    client: Client, workloads: None
+) -> None:
+    await client.create(deployment("web", 2))
+    await until_pods(client, lambda pods: len(pods) == 2)
+
+    await client.request("DELETE", f"{DEPLOYMENTS}/web", {"propagationPolicy": "Foreground"})
+
+    await until(client, DEPLOYMENTS, lambda found: not found)
+    assert await client.list(REPLICA_SETS) == []
+
+
+async def test_dependents_of_an_owner_that_is_deleted_with_orphan_stay(client: Client, workloads: None) -> None:
+    await client.create(deployment("web", 1))
+    await until_pods(client, lambda pods: len(pods) == 1)
+
+    await client.request("DELETE", f"{DEPLOYMENTS}/web", {"propagationPolicy": "Orphan"})
+
+    await until(client, DEPLOYMENTS, lambda found: not found)
+    [left] = await client.list(REPLICA_SETS)
+    assert "ownerReferences" not in left["metadata"]
+
+
+async def test_a_deployment_that_goes_back_to_an_old_template_has_a_new_revision(
+    client: Client, workloads: None
+) -> None:
+    body = deployment("web", 1)
+    await client.create(body)
+    await until(client, REPLICA_SETS, lambda sets: revisions(sets) == ["1"])
+    await client.patch(f"{DEPLOYMENTS}/web", {"spec": {"template": {"metadata": {"labels": {"release": "2"}}}}})
+    await until(client, REPLICA_SETS, lambda sets: revisions(sets) == ["1", "2"])
+
+    await client.patch(f"{DEPLOYMENTS}/web", {"spec": {"template": {"metadata": {"labels": {"release": None}}}}})
+
+    await until(client, REPLICA_SETS, lambda sets: revisions(sets) == ["2", "3"])
+    await until(client, DEPLOYMENTS, lambda found: revisions(found) == ["3"])
+
+
+async def test_a_paused_deployment_keeps_its_pods_until_it_is_resumed(client: Client, workloads: None) -> None:
+    await client.create(deployment("web", 1))
+    await until(client, REPLICA_SETS, lambda sets: revisions(sets) == ["1"])
+    changed = {"paused": True, "replicas": 2, "template": {"metadata": {"labels": {"release": "2"}}}}
+    await client.patch(f"{DEPLOYMENTS}/web", {"spec": changed})
+
+    pods = await until_pods(client, lambda pods: len(pods) == 2)
+    assert all("release" not in pod["metadata"]["labels"] for pod in pods.values())
+
+    await client.patch(f"{DEPLOYMENTS}/web", {"spec": {"paused": False}})
+    await until(client, REPLICA_SETS, lambda sets: revisions(sets) == ["1", "2"])
+
+
+def revisions(objects: Objects) -> list[str]:
+    annotations = [body["metadata"].get("annotations") or {} for body in objects.values()]
+    return sorted(one.get("deployment.kubernetes.io/revision", "") for one in annotations)
+
+
+async def test_a_finished_job_goes_after_its_time_to_live(client: Client, workloads: None, nodes: None) -> None:
+    body = job("count", ttlSecondsAfterFinished=0)
+    body["spec"]["template"]["spec"]["nodeName"] = "n"
+    await client.create(body)
+    await until_pods(client, lambda pods: len(pods) == 1)
+    await until(client, JOBS, lambda found: not found)
 
 
 async def test_a_job_runs_its_pods_and_is_complete(client: Client, workloads: None, nodes: None) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from control_plane.client import PODS, Client, Object
+from control_plane.client import PODS, Client, Object, key_of
 
 DEFAULT = "/api/v1/namespaces/default"
 DEFAULT_PODS = f"{DEFAULT}/pods"
 REPLICA_SETS = "/apis/apps/v1/namespaces/default/replicasets"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
+DAEMON_SETS = "/apis/apps/v1/namespaces/default/daemonsets"
+REVISIONS = "/apis/apps/v1/namespaces/default/controllerrevisions"
+CRON_JOBS = "/apis/batch/v1/namespaces/default/cronjobs"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 CLAIMS = f"{DEFAULT}/persistentvolumeclaims"
@@ -27,6 +31,11 @@ async def until(client: Client, path: str, holds: Callable[[Objects], bool]) -> 
 
 async def until_pods(client: Client, holds: Callable[[Objects], bool]) -> dict[str, Object]:
     return await until(client, PODS, holds)
+
+
+async def by_key(client: Client, path: str) -> dict[str, Object]:
+    """The objects of a collection as they are now."""
+    return {key_of(body): body for body in await client.list(path)}
 
 
 def phases(pods: Objects) -> list[str]:

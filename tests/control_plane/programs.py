@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MODULE_FOLDER = Path(__file__).resolve().parent
+KUBECTL_BEFORE_FOLDER = MODULE_FOLDER / "kubectl_before"
 BUILT_PROGRAMS = ("kubectl", "kube-scheduler", "kube-apiserver")
 ALL_PROGRAMS = ("etcd", *BUILT_PROGRAMS)
 ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
@@ -42,6 +43,20 @@ def kubernetes_version() -> str:
     if found is None:
         raise MissingPrograms("tests/control_plane/go.mod does not require k8s.io/kubernetes: restore it")
     return found[1]
+
+
+def kubectl_before_version() -> str:
+    """The version of the kubectl before that one, like "v1.35.10": k8s.io/kubectl v0.35.10 is Kubernetes v1.35.10."""
+    text = (KUBECTL_BEFORE_FOLDER / "go.mod").read_text()
+    found = re.search(r"k8s\.io/kubectl v0\.(\S+)$", text, re.MULTILINE)
+    if found is None:
+        raise MissingPrograms("tests/control_plane/kubectl_before/go.mod does not require k8s.io/kubectl: restore it")
+    return f"v1.{found[1]}"
+
+
+def kubectl_before() -> Path:
+    """Where it is, whether or not it is there yet; no test needs it."""
+    return cache_base() / "kubectl" / kubectl_before_version() / "-".join(go_platform()) / "kubectl"
 
 
 def go_platform() -> tuple[str, str]:

@@ -24,7 +24,7 @@ BODIES: dict[str, Any] = {
     "application/merge-patch+json": {"metadata": {"labels": {"a": "b"}}},
     "application/strategic-merge-patch+json": {"metadata": {"labels": {"a": "b"}}},
 }
-NOT_SERVED = ("daemonsets", "cronjobs", "horizontalpodautoscalers", "resourceslices", "admissionregistration.k8s.io")
+NOT_SERVED = ("horizontalpodautoscalers", "resourceslices", "admissionregistration.k8s.io")
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 NAMESPACE_IN_PROTOBUF = b"k8s\0\n\x0f\n\x02v1\x12\tNamespace\x12\x07\n\x05\n\x03new"
 

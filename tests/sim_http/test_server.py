@@ -231,6 +231,16 @@ async def test_what_is_not_served_is_answered_with_a_message(api: Client, method
     assert "the embedded API server does not serve" in await refused(api, 501, method, path)
 
 
+async def test_logs_are_refused_with_the_reason(api: Client) -> None:
+    assert "no containers run in the pods of this cluster" in await refused(api, 501, "GET", f"{DEFAULT}/web/log")
+
+
+async def test_an_object_of_a_kind_that_is_not_served_is_refused_with_its_name(api: Client) -> None:
+    path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+    said = await refused(api, 404, "POST", path, {})
+    assert said.startswith("the embedded API server does not serve horizontalpodautoscalers.autoscaling (v2)")
+
+
 async def test_health_and_version(api: Client) -> None:
     for path in ("/healthz", "/livez", "/readyz", "/readyz?verbose"):
         async with api.session.get(path) as answer:

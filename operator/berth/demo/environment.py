@@ -11,7 +11,9 @@ the store itself: it sees the events that any watch is sent, without a second co
 """
 
 import asyncio
+import secrets
 import shutil
+import socket
 import tempfile
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -26,9 +28,20 @@ from berth.demo.play import Trouble, WatchEvent
 from berth.demo.scenario import NAMESPACE, POLICY, Plan, Wave, Workload
 from berth.scheduler.ports import Clock
 from berth.shipped import crd_files, policy_files
-from berth.sim.actors import Controller, HttpApi, Kubelets, Refused, ServerUnreachable, Workloads
+from berth.sim.actors import (
+    Controller,
+    Disruption,
+    HttpApi,
+    Kubelets,
+    Namespaces,
+    Provisioner,
+    Refused,
+    ServerUnreachable,
+    Workloads,
+)
 from berth.sim.actors.api import JSON, MERGE_PATCH
 from berth.sim.server import SimServer
+from berth.sim.server.reviews import EVERYTHING, Account
 from berth.sim.store import Store, Watch
 
 CRDS_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -41,6 +54,21 @@ WATCHED = (
     ("Node", "", "v1", "nodes"),
     ("Pod", "", "v1", "pods"),
 )
+STORAGE_CLASSES_PATH = "/apis/storage.k8s.io/v1/storageclasses"
+# For the pods of users who ask for no scheduler: with nothing but its name, a policy decides as kube-scheduler does.
+DEFAULT_SCHEDULER = {
+    "apiVersion": "berth.dev/v1alpha1",
+    "kind": "SchedulingPolicy",
+    "metadata": {"name": "default-scheduler"},
+    "spec": {"schedulerName": "default-scheduler"},
+}
+STORAGE_CLASS = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+    "provisioner": "berth.dev/simulated",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
 AT_ONCE = 20
 STOP_SECONDS = 5.0
 
@@ -55,9 +83,16 @@ class EmbeddedEnvironment:
         self._folder = Path(tempfile.mkdtemp(prefix="berth-demo-"))
         self.kubeconfig = self._folder / "kubeconfig"
         self._store = Store(clock.wall, seed=seed)
-        # Without a token: kubectl sends none over plain HTTP.
-        self._server = SimServer(self._store, clock=clock.wall)
-        self._operator = OperatorProcess(self.kubeconfig, self._folder / "operator.log", seed)
+        self.token_file = self._folder / "token"
+        """The token of an administrator, for the operator's metrics."""
+        token = secrets.token_urlsafe(32)
+        administrator = Account("demo", groups=(EVERYTHING, "system:authenticated"))
+        # Without a token for the API server itself: kubectl sends none over plain HTTP.
+        self._server = SimServer(self._store, clock=clock.wall, accounts={token: administrator})
+        _write_secret(self.token_file, token)
+        self.operator_address = f"127.0.0.1:{_free_port()}"
+        """Where the operator serves health and metrics, over plain HTTP."""
+        self._operator = OperatorProcess(self.kubeconfig, self._folder / "operator.log", seed, self.operator_address)
         self._api: HttpApi | None = None
         self._actors: list[Controller] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -114,8 +149,9 @@ class EmbeddedEnvironment:
         self._api = HttpApi(self._server.url)
         for body in _documents(crd_files()):
             await self._create(CRDS_PATH, body)
-        for body in _documents([policy_files()[POLICY]]):
+        for body in (*_documents([policy_files()[POLICY]]), DEFAULT_SCHEDULER):
             await self._create(POLICIES_PATH, body)
+        await self._create(STORAGE_CLASSES_PATH, STORAGE_CLASS)
         self._open_eyes()
         await self._start_operator()
         await self._create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
@@ -137,7 +173,14 @@ class EmbeddedEnvironment:
             self._watches.append((kind, self._store.watch(resource, send_initial_events=True)))
 
     def _engage_actors(self, api: HttpApi) -> None:
-        self._actors = [Kubelets(api, self._clock, self._random), Workloads(api, self._clock)]
+        clock = self._clock
+        self._actors = [
+            Kubelets(api, clock, self._random),
+            Workloads(api, clock),
+            Namespaces(api, clock),
+            Disruption(api, clock),
+            Provisioner(api, clock),
+        ]
         self._tasks = [asyncio.create_task(actor.run(), name=type(actor).__name__) for actor in self._actors]
 
     async def _start_operator(self) -> None:
@@ -196,6 +239,17 @@ class EmbeddedEnvironment:
         """All of them, some at a time."""
         for start in range(0, len(requests), AT_ONCE):
             await asyncio.gather(*requests[start : start + AT_ONCE])
+
+
+def _write_secret(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text)
+
+
+def _free_port() -> int:
+    """A port of the loopback interface that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def _documents(paths: Sequence[Path]) -> list[dict[str, Any]]:

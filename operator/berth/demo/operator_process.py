@@ -1,4 +1,4 @@
-"""The operator as a user runs it: `berth run --standalone --kubeconfig F`, a process of its own.
+"""The operator as a user runs it, `berth run --standalone --kubeconfig F`: a process of its own.
 
 A process and not a task of ours, for two reasons: it is the real thing, which knows nothing of the demo and talks HTTP
 only, and it has a processor core of its own. Ctrl-C on the terminal does not reach it (it has its own session): the
@@ -25,8 +25,16 @@ SOURCE_ROOT = Path(berth.__file__).resolve().parents[1]
 class OperatorProcess:
     """`start` once, `stop` once."""
 
-    def __init__(self, kubeconfig: Path, log: Path, seed: int) -> None:
-        self._arguments = ["run", "--standalone", f"--kubeconfig={kubeconfig}", "--https-address=", f"--seed={seed}"]
+    def __init__(self, kubeconfig: Path, log: Path, seed: int, http_address: str) -> None:
+        self._arguments = [
+            "run",
+            "--standalone",
+            f"--kubeconfig={kubeconfig}",
+            "--https-address=",
+            f"--http-address={http_address}",
+            "--reserved-scheduler-names=-",  # the policy of default-scheduler is the demo's own
+            f"--seed={seed}",
+        ]
         self._log = log
         self._process: asyncio.subprocess.Process | None = None
         self._stopped = False

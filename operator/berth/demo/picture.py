@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.demo.scenario import SCHEDULER, ZONE_LABEL
+from berth.demo.scenario import POLICY, SCHEDULER, ZONE_LABEL
 from berth.model import parse_node, parse_pod
 
 KEPT_DECISIONS = 50
@@ -200,6 +200,8 @@ class Picture:
         return 0 if self.policy is None else self.policy.active_generation
 
     def _observe_policy(self, body: Mapping[str, Any], removed: bool) -> None:
+        if body["metadata"]["name"] != POLICY:
+            return
         self.policy = None
         if not removed:
             metadata, status = body["metadata"], body.get("status") or {}

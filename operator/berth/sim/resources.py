@@ -85,7 +85,14 @@ REPLICATION_CONTROLLERS: Final = _core(
 )
 CONFIG_MAPS: Final = _core("configmaps", "ConfigMap", True, "cm")
 SECRETS: Final = _core("secrets", "Secret", True)
-SERVICE_ACCOUNTS: Final = _core("serviceaccounts", "ServiceAccount", True, "sa", returns_deleted=True)
+SERVICE_ACCOUNTS: Final = _core(
+    "serviceaccounts", "ServiceAccount", True, "sa", subresources=("token",), returns_deleted=True
+)
+RESOURCE_QUOTAS: Final = _core(
+    "resourcequotas", "ResourceQuota", True, "quota", subresources=STATUS, returns_deleted=True
+)
+LIMIT_RANGES: Final = _core("limitranges", "LimitRange", True, "limits")
+ENDPOINTS: Final = _core("endpoints", "Endpoints", True, "ep")
 EVENTS: Final = _core("events", "Event", True, "ev")
 EVENTS_V1: Final = _resource("events.k8s.io", "v1", "events", "Event", True, "ev", storage=EVENTS.storage)
 DEPLOYMENTS: Final = _resource(
@@ -97,6 +104,9 @@ REPLICA_SETS: Final = _resource(
 STATEFUL_SETS: Final = _resource(
     "apps", "v1", "statefulsets", "StatefulSet", True, "sts", subresources=STATUS, categories=ALL
 )
+DAEMON_SETS: Final = _resource("apps", "v1", "daemonsets", "DaemonSet", True, "ds", subresources=STATUS, categories=ALL)
+CONTROLLER_REVISIONS: Final = _resource("apps", "v1", "controllerrevisions", "ControllerRevision", True)
+CRON_JOBS: Final = _resource("batch", "v1", "cronjobs", "CronJob", True, "cj", subresources=STATUS, categories=ALL)
 JOBS: Final = _resource("batch", "v1", "jobs", "Job", True, subresources=STATUS, categories=ALL)
 BUDGETS: Final = _resource(
     "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True, "pdb", subresources=STATUS
@@ -119,6 +129,14 @@ API_SERVICES: Final = _resource(
     subresources=STATUS,
     categories=("api-extensions",),
 )
+INGRESSES: Final = _resource("networking.k8s.io", "v1", "ingresses", "Ingress", True, "ing", subresources=STATUS)
+INGRESS_CLASSES: Final = _resource("networking.k8s.io", "v1", "ingressclasses", "IngressClass", False)
+NETWORK_POLICIES: Final = _resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", True, "netpol")
+RBAC: Final = "rbac.authorization.k8s.io"
+ROLES: Final = _resource(RBAC, "v1", "roles", "Role", True)
+ROLE_BINDINGS: Final = _resource(RBAC, "v1", "rolebindings", "RoleBinding", True)
+CLUSTER_ROLES: Final = _resource(RBAC, "v1", "clusterroles", "ClusterRole", False)
+CLUSTER_ROLE_BINDINGS: Final = _resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", False)
 CRDS: Final = _resource(
     "apiextensions.k8s.io",
     "v1",
@@ -142,12 +160,18 @@ BUILT_IN: Final[tuple[Resource, ...]] = (
     CONFIG_MAPS,
     SECRETS,
     SERVICE_ACCOUNTS,
+    RESOURCE_QUOTAS,
+    LIMIT_RANGES,
+    ENDPOINTS,
     EVENTS,
     EVENTS_V1,
     DEPLOYMENTS,
     REPLICA_SETS,
     STATEFUL_SETS,
+    DAEMON_SETS,
+    CONTROLLER_REVISIONS,
     JOBS,
+    CRON_JOBS,
     BUDGETS,
     STORAGE_CLASSES,
     CSI_NODES,
@@ -156,6 +180,13 @@ BUILT_IN: Final[tuple[Resource, ...]] = (
     PRIORITY_CLASSES,
     LEASES,
     ENDPOINT_SLICES,
+    INGRESSES,
+    INGRESS_CLASSES,
+    NETWORK_POLICIES,
+    ROLES,
+    ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CLUSTER_ROLE_BINDINGS,
     CRDS,
     API_SERVICES,
 )

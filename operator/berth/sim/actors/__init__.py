@@ -12,6 +12,7 @@ from berth.sim.actors.controller import Controller
 from berth.sim.actors.disruption import Disruption
 from berth.sim.actors.kubelets import Kubelets
 from berth.sim.actors.mirror import Mirror
+from berth.sim.actors.namespaces import Namespaces
 from berth.sim.actors.provisioner import Provisioner
 from berth.sim.actors.workloads import Workloads
 
@@ -22,6 +23,7 @@ __all__ = [
     "HttpApi",
     "Kubelets",
     "Mirror",
+    "Namespaces",
     "Provisioner",
     "Refused",
     "ServerUnreachable",

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from berth.model import parse_quantity
 from berth.sim.objects import Object, items, mapping
+from berth.sim.resources import RBAC
 
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 TOLERATED_SECONDS: Final = 300
@@ -215,6 +216,25 @@ def _complete_stateful_set(body: Object) -> None:
     spec.setdefault("persistentVolumeClaimRetentionPolicy", {"whenDeleted": "Retain", "whenScaled": "Retain"})
 
 
+def _complete_daemon_set(body: Object) -> None:
+    spec = _complete_template(body)
+    _setdefaults(spec, revisionHistoryLimit=10)
+    strategy = spec.setdefault("updateStrategy", {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        _setdefaults(strategy.setdefault("rollingUpdate", {}), maxUnavailable=1, maxSurge=0)
+
+
+def _complete_cron_job(body: Object) -> None:
+    spec: Object = body.setdefault("spec", {})
+    _setdefaults(spec, concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
+    template = spec.setdefault("jobTemplate", {})
+    template.setdefault("metadata", {})
+    pods = template.setdefault("spec", {}).setdefault("template", {})
+    pods.setdefault("metadata", {})
+    complete_pod_spec(pods.setdefault("spec", {}))
+
+
 def _complete_replication_controller(body: Object) -> None:
     spec = _complete_template(body)
     _setdefaults(spec, replicas=1)
@@ -263,6 +283,11 @@ def _begin_replicas(body: Object, now: str) -> None:
 
 def _begin_stateful_set(body: Object, now: str) -> None:
     body["status"] = {"replicas": 0, "availableReplicas": 0}
+
+
+def _begin_daemon_set(body: Object, now: str) -> None:
+    numbers = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+    body["status"] = dict.fromkeys(numbers, 0)
 
 
 def _begin_budget(body: Object, now: str) -> None:
@@ -354,6 +379,14 @@ def _complete_secret(body: Object) -> None:
         body["data"] = {**mapping(body.get("data")), **encoded}
 
 
+def _complete_role_binding(body: Object) -> None:
+    role = mapping(body.get("roleRef"))
+    role.setdefault("apiGroup", RBAC)
+    for subject in items(body.get("subjects")):
+        if isinstance(subject, dict) and subject.get("kind") != "ServiceAccount":
+            subject.setdefault("apiGroup", RBAC)
+
+
 def _setdefaults(body: Object, **defaults: Any) -> None:
     for key, value in defaults.items():
         if body.get(key) is None:
@@ -367,6 +400,8 @@ _COMPLETE: Final[Mapping[str, Callable[[Object], None]]] = {
     "deployments.apps": _complete_deployment,
     "replicasets.apps": _complete_replica_set,
     "statefulsets.apps": _complete_stateful_set,
+    "daemonsets.apps": _complete_daemon_set,
+    "cronjobs.batch": _complete_cron_job,
     "replicationcontrollers": _complete_replication_controller,
     "jobs.batch": _complete_job,
     "persistentvolumeclaims": _complete_claim,
@@ -378,6 +413,8 @@ _COMPLETE: Final[Mapping[str, Callable[[Object], None]]] = {
     "secrets": _complete_secret,
     "apiservices.apiregistration.k8s.io": _complete_api_service,
     "endpointslices.discovery.k8s.io": _complete_endpoint_slice,
+    "rolebindings.rbac.authorization.k8s.io": _complete_role_binding,
+    "clusterrolebindings.rbac.authorization.k8s.io": _complete_role_binding,
 }
 _BEGIN: Final[Mapping[str, Callable[[Object, str], None]]] = {
     "pods": _begin_pod,
@@ -385,6 +422,10 @@ _BEGIN: Final[Mapping[str, Callable[[Object, str], None]]] = {
     "deployments.apps": _begin_empty,
     "replicasets.apps": _begin_replicas,
     "statefulsets.apps": _begin_stateful_set,
+    "daemonsets.apps": _begin_daemon_set,
+    "cronjobs.batch": _begin_empty,
+    "resourcequotas": _begin_empty,
+    "ingresses.networking.k8s.io": _begin_service,
     "replicationcontrollers": _begin_replicas,
     "jobs.batch": _begin_job,
     "poddisruptionbudgets.policy": _begin_budget,

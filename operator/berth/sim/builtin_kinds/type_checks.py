@@ -61,7 +61,18 @@ TYPES: Final[Mapping[str, Mapping[str, Any]]] = {
     "deployments.apps": WORKLOAD,
     "replicasets.apps": WORKLOAD,
     "statefulsets.apps": WORKLOAD,
+    "daemonsets.apps": WORKLOAD,
     "jobs.batch": WORKLOAD,
+    "cronjobs.batch": {
+        "spec": {
+            "schedule": str,
+            "timeZone": str,
+            "jobTemplate": {"metadata": METADATA, "spec": {"template": TEMPLATE}},
+        },
+        "status": STATUS,
+    },
+    "rolebindings.rbac.authorization.k8s.io": {"roleRef": ANY, "subjects": [ANY]},
+    "clusterrolebindings.rbac.authorization.k8s.io": {"roleRef": ANY, "subjects": [ANY]},
     "replicationcontrollers": {"spec": {"selector": TEXTS, "template": TEMPLATE}, "status": STATUS},
     "poddisruptionbudgets.policy": {
         "spec": {"selector": SELECTOR},

@@ -9,6 +9,7 @@ much more, and what it would refuse beyond this is taken as it is:
     priority class  its value does not change
     workloads       a selector that matches the template, and does not change
     API services    a name made of version and group, priorities, a caBundle or none at all
+    cron job        its schedule
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from berth.model import parse_quantity
+from berth.sim.cron_schedule import CronSchedule
 from berth.sim.errors import Cause, bad_request, invalid
 from berth.sim.objects import Object, items, mapping, read, without
 from berth.sim.resources import Resource
@@ -48,7 +50,7 @@ POD_UPDATE_WORDS: Final = (
 LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LABEL_NAMED: Final = frozenset({"namespaces", "services"})
 STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
-SELECTED: Final = frozenset({"deployments.apps", "replicasets.apps", "statefulsets.apps"})
+SELECTED: Final = frozenset({"deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps"})
 
 
 def check(resource: Resource, body: Object, before: Object | None = None, *, is_resize: bool = False) -> None:
@@ -136,6 +138,8 @@ def _kind(resource: Resource, body: Object) -> Iterator[Cause]:
             yield from _event(resource, body)
         case "apiservices.apiregistration.k8s.io":
             yield from _api_service(body)
+        case "cronjobs.batch":
+            yield from _schedule(mapping(body.get("spec")))
         case storage if storage in SELECTED:
             yield from _workload(body)
 
@@ -221,6 +225,17 @@ def _api_service(body: Object) -> Iterator[Cause]:
     if spec.get("insecureSkipTLSVerify") and spec.get("caBundle"):
         problem = "Invalid value: true: may not be true if caBundle is present"
         yield Cause("spec.insecureSkipTLSVerify", WRONG, problem)
+
+
+def _schedule(spec: Object) -> Iterator[Cause]:
+    schedule = str(spec.get("schedule") or "")
+    if not schedule:
+        yield Cause("spec.schedule", REQUIRED, 'Required value: ""')
+        return
+    try:
+        CronSchedule.parse(schedule)
+    except ValueError as error:
+        yield Cause("spec.schedule", WRONG, f'Invalid value: "{schedule}": {error}')
 
 
 def _kind_update(resource: Resource, body: Object, before: Object) -> Iterator[Cause]:

@@ -13,9 +13,10 @@ printers/          tables for `kubectl get`
 responses          JSON, refusals, cut connections
 discovery          groups, versions and kinds
 openapi            the schemas that kubectl reads
-reviews            TokenReview and SubjectAccessReview
 aggregation        requests that are passed on to aggregated APIs, with the credentials of front_proxy,
                    made by certificates
+reviews            whose token it is, who asks, what they may do
+tokens             tokens of ServiceAccounts
 """
 
 from berth.sim.server.server import SimServer

@@ -26,10 +26,16 @@ VERSION: Final = {
     "compiler": "none",
     "platform": "berth/embedded",
 }
-SUBRESOURCE_VERBS: Final = {"binding": ("create",), "eviction": ("create",), "finalize": ("update",)}
+SUBRESOURCE_VERBS: Final = {
+    "binding": ("create",),
+    "eviction": ("create",),
+    "finalize": ("update",),
+    "token": ("create",),
+}
 SUBRESOURCE_KINDS: Final = {
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
     "scale": (SCALE_GROUP, SCALE_VERSION, SCALE_KIND),
 }
 CHANGING: Final = ("get", "patch", "update")

@@ -1,10 +1,15 @@
-"""TokenReview and SubjectAccessReview: whose token it is, and what its owner may do with a path or a resource.
+"""Reviews: whose token it is, who asks, and what they may do with a path or a resource.
 
     server = SimServer(store, accounts={"some-token": Account("monitor", rules=(AccessRule("get", "/metrics"),))})
 
-The embedded server allows every request; this is for programs that review the tokens of *their* clients. It knows the
-accounts that it was given and nothing else: no roles are evaluated. Questions and refusals have the real server's form
-and words (tests/contract/test_reviews.py). They are not in discovery: no client looks for them there.
+TokenReview and SubjectAccessReview are for programs that review the tokens of *their* clients: they know the accounts
+that the server was given or issued tokens for, and no others. No roles are evaluated.
+
+SelfSubjectReview, SelfSubjectAccessReview and SelfSubjectRulesReview are what `kubectl auth` asks. The embedded server
+allows every request, and says so.
+
+Questions and refusals have the real server's form and words (tests/contract/test_reviews.py). They are not in
+discovery: no client looks for them there.
 """
 
 from __future__ import annotations
@@ -19,11 +24,15 @@ AUTHENTICATION: Final = "authentication.k8s.io/v1"
 AUTHORIZATION: Final = "authorization.k8s.io/v1"
 PATHS: Final = {
     f"/apis/{AUTHENTICATION}/tokenreviews": (AUTHENTICATION, "TokenReview"),
+    f"/apis/{AUTHENTICATION}/selfsubjectreviews": (AUTHENTICATION, "SelfSubjectReview"),
     f"/apis/{AUTHORIZATION}/subjectaccessreviews": (AUTHORIZATION, "SubjectAccessReview"),
+    f"/apis/{AUTHORIZATION}/selfsubjectaccessreviews": (AUTHORIZATION, "SelfSubjectAccessReview"),
+    f"/apis/{AUTHORIZATION}/selfsubjectrulesreviews": (AUTHORIZATION, "SelfSubjectRulesReview"),
 }
 AUDIENCES: Final = ("https://kubernetes.default.svc",)
 EVERYTHING: Final = "system:masters"
 DISCOVERY: Final = ("/api", "/openapi")
+ALLOWED: Final = "the embedded API server allows every request"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,11 @@ class Account:
     resource_rules: tuple[ResourceRule, ...] = ()
 
 
-def review(accounts: Mapping[str, Account], path: str, method: str, body: object) -> dict[str, Any]:
+ANYBODY: Final = Account("anybody", groups=(EVERYTHING, "system:authenticated"))
+"""A client without a token, or with one that is not known."""
+
+
+def review(accounts: Mapping[str, Account], path: str, method: str, body: object, asker: Account) -> dict[str, Any]:
     """The answer to a question that was posted to one of PATHS; raises StatusError."""
     if method != "POST":
         raise method_not_allowed("the server does not allow this method on the requested resource")
@@ -80,8 +93,38 @@ def review(accounts: Mapping[str, Account], path: str, method: str, body: object
         raise bad_request(f"{asked} cannot be handled as a {kind}")
     spec = body.get("spec")
     spec = spec if isinstance(spec, Mapping) else {}
-    status = _identify(accounts, spec) if kind == "TokenReview" else _judge(accounts, spec)
-    return {"kind": kind, "apiVersion": version, "metadata": {}, "spec": dict(spec), "status": status}
+    answer: dict[str, Any] = {"kind": kind, "apiVersion": version, "metadata": {}}
+    if kind == "SelfSubjectReview":
+        return {**answer, "status": {"userInfo": _user(asker)}}
+    return {**answer, "spec": dict(spec), "status": _status(accounts, kind, spec)}
+
+
+def _status(accounts: Mapping[str, Account], kind: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    match kind:
+        case "TokenReview":
+            return _identify(accounts, spec)
+        case "SubjectAccessReview":
+            return _judge(accounts, spec)
+        case "SelfSubjectAccessReview":
+            _check_attributes(spec)
+            return {"allowed": True, "reason": ALLOWED}
+        case _:
+            return _all_rules(spec)
+
+
+def _all_rules(spec: Mapping[str, Any]) -> dict[str, Any]:
+    if not spec.get("namespace"):
+        raise bad_request("no namespace on request")
+    return {
+        "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        "incomplete": False,
+    }
+
+
+def _user(account: Account) -> dict[str, Any]:
+    uid = {"uid": account.uid} if account.uid else {}
+    return {"username": account.name, "groups": list(account.groups), **uid}
 
 
 def _identify(accounts: Mapping[str, Account], spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,17 +134,12 @@ def _identify(accounts: Mapping[str, Account], spec: Mapping[str, Any]) -> dict[
     account = accounts.get(token)
     if account is None:
         return {"user": {}, "error": "invalid bearer token"}
-    user = {"username": account.name, "groups": list(account.groups)} | ({"uid": account.uid} if account.uid else {})
-    return {"authenticated": True, "user": user, "audiences": list(AUDIENCES)}
+    return {"authenticated": True, "user": _user(account), "audiences": list(AUDIENCES)}
 
 
 def _judge(accounts: Mapping[str, Account], spec: Mapping[str, Any]) -> dict[str, Any]:
+    _check_attributes(spec)
     asked, resource = spec.get("nonResourceAttributes"), spec.get("resourceAttributes")
-    if (asked is None) is (resource is None):
-        raise _invalid(
-            "spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes "
-            "must be specified"
-        )
     if not spec.get("user") and not spec.get("groups"):
         raise _invalid('spec.user: Invalid value: "": at least one of user or group must be specified')
     if EVERYTHING in (spec.get("groups") or ()):
@@ -112,6 +150,14 @@ def _judge(accounts: Mapping[str, Account], spec: Mapping[str, Any]) -> dict[str
     verb, path = (str(asked.get(part, "")) for part in ("verb", "path")) if isinstance(asked, Mapping) else ("", "")
     is_discovery = verb == "get" and path.startswith(DISCOVERY)  # as role system:discovery allows to every user
     return {"allowed": is_discovery or any(rule.covers(verb, path) for account in known for rule in account.rules)}
+
+
+def _check_attributes(spec: Mapping[str, Any]) -> None:
+    if (spec.get("nonResourceAttributes") is None) is (spec.get("resourceAttributes") is None):
+        raise _invalid(
+            "spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes "
+            "must be specified"
+        )
 
 
 def _invalid(problem: str) -> StatusError:

@@ -15,7 +15,9 @@ from berth.sim.store import Store
 NAMESPACE_SUBRESOURCES = ("status", "finalize")
 ITEM_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
-POSTED_SUBRESOURCES = ("binding", "eviction")
+POSTED_SUBRESOURCES = ("binding", "eviction", "token")
+NO_CONTAINERS = "no containers run in the pods of this cluster"
+WHY_NOT = dict.fromkeys(("log", "exec", "attach", "portforward", "proxy", "ephemeralcontainers"), NO_CONTAINERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,15 @@ def find_target(method: str, path: str, *, watching: bool, store: Store) -> Targ
     group, version, rest = _split(path)
     namespace, plural, name, subresource = _place(rest)
     resource = store.find(group, version, plural)
+    if resource is None and method == "POST":
+        raise _unknown_kind(plural, group, version)
     if resource is None or _is_misplaced(resource, namespace, name):
         raise not_served(store.resources(), group)
     if subresource and subresource not in subresources(resource):
         if resource.custom:  # what a definition does not declare does not exist
             raise not_served(store.resources(), group)
-        raise not_implemented(f"the embedded API server does not serve {resource.plural}/{subresource}")
+        why = f": {WHY_NOT[subresource]}" if subresource in WHY_NOT else ""
+        raise not_implemented(f"the embedded API server does not serve {resource.plural}/{subresource}{why}")
     verb = _verb(method, resource, name, subresource, watching)
     if verb == "create" and resource.namespaced and not namespace:
         raise _not_allowed()
@@ -86,6 +91,13 @@ def _verb(method: str, resource: Resource, name: str, subresource: str, watching
     if verb is None or (not subresource and verb not in resource.verbs):
         raise _not_allowed()
     return verb
+
+
+def _unknown_kind(plural: str, group: str, version: str) -> StatusError:
+    """What a user sees who creates an object of a kind that only other clusters have."""
+    kind = f"{plural}.{group} ({version})" if group else f"{plural} ({version})"
+    message = f"the embedded API server does not serve {kind}; kubectl api-resources lists what it serves"
+    return StatusError(404, "NotFound", message, {})
 
 
 def _not_allowed() -> StatusError:

@@ -42,9 +42,10 @@ from berth.sim.server.negotiation import DISCOVERY_FORMS, OBJECT_FORMS, Form, ch
 from berth.sim.server.operations import ApiCall, OperationResult, carry_out, number
 from berth.sim.server.printers.tables import Tables
 from berth.sim.server.responses import cut, error_event, injected, json_answer, refusal, warning
-from berth.sim.server.reviews import PATHS, Account, review
+from berth.sim.server.reviews import ANYBODY, PATHS, Account, review
 from berth.sim.server.routes import Target, find_target
 from berth.sim.server.streaming import EventStream, expired_words
+from berth.sim.server.tokens import issue_token
 from berth.sim.store import Backup, Object, Store
 
 LARGEST_BODY_BYTES = 3 * 1024 * 1024
@@ -190,7 +191,9 @@ class SimServer:
             raise _Cut
         raw = await request.read() if request.body_exists else b""
         body = decode_body(raw, request.headers.get("Content-Type", "")) if raw else None
-        return json_answer(orjson.dumps(review(self.accounts, request.path, request.method, body)), 201)
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        asker = self.accounts.get(token, ANYBODY)
+        return json_answer(orjson.dumps(review(self.accounts, request.path, request.method, body, asker)), 201)
 
     def _check_token(self, request: web.BaseRequest) -> None:
         if self._token is not None and request.headers.get("Authorization") != f"Bearer {self._token}":
@@ -214,12 +217,20 @@ class SimServer:
         stale = action if isinstance(action, StaleList) else None
         call = ApiCall(target, request.query, raw, request.headers.get("Content-Type", ""), stale)
         self._check_expiry(call)
-        outcome = carry_out(self.store, call)
+        outcome = self._issue_token(call) if target.subresource == "token" else carry_out(self.store, call)
         if target.resource is API_SERVICES:
             self._aggregation.look()
         if isinstance(action, CutAfter):
             raise _Cut
         return self._answer(call, outcome, form)
+
+    def _issue_token(self, call: ApiCall) -> OperationResult:
+        target = call.target
+        account = self.store.get(target.resource, target.namespace, target.name)
+        issued = issue_token(account, call.body(), self._clock())
+        if not call.dry_run:
+            self.accounts[issued.token] = issued.account
+        return OperationResult(201, issued.answer)
 
     async def _interfere(self, target: Target | None) -> Action | None:
         """Do what the faults want done before a request; what is to be done later is returned."""

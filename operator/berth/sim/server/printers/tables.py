@@ -14,9 +14,10 @@ from typing import Any
 from berth.sim.errors import bad_request
 from berth.sim.resources import Resource
 from berth.sim.server.encoding import list_metadata, metadata_only
-from berth.sim.server.printers.columns import AGE, DEFAULT, LAYOUTS, NAME, Column, Layout, created_age
+from berth.sim.server.printers.columns import DEFAULT, LAYOUTS
 from berth.sim.server.printers.durations import age
 from berth.sim.server.printers.jsonpath import find_all
+from berth.sim.server.printers.layouts import AGE, NAME, Column, Layout, created_age
 from berth.sim.store import Page
 
 Body = Mapping[str, Any]
