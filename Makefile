@@ -106,6 +106,10 @@ load: ## load the image into kind, k3d or minikube: make load [CLUSTER=kind:dev]
 wheel: $(READY) ## build the wheel into dist/
 	$(RUN) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-index --no-build-isolation --wheel-dir dist .
 
+.PHONY: krew
+krew: wheel ## pack `kubectl berth` for krew into dist/: the archive, and the manifest that names its hash
+	@$(RUN) tools/krew.py dist
+
 lock: $(READY) ## write requirements.lock: what the image installs, with hashes (asks the package index)
 	$(RUN) tools/lock.py
 

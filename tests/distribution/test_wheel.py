@@ -1,8 +1,6 @@
 """The wheel alone, without a checkout beside it: every command works, and the example plugin depends on it."""
 
-import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from email.parser import Parser
@@ -12,42 +10,10 @@ import pytest
 
 from berth import __version__
 from berth.shipped import policy_files
+from distribution.building import LEFT_OUT, OFFLINE, build, run
 from support.repository import ROOT
 
 EXAMPLE = ROOT / "examples" / "berth-plugin-rack-power"
-SOURCES = ("operator", "crds", "policies", "pyproject.toml", "setup.py", "README.md", "LICENSE")
-OFFLINE = ("--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--quiet")
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.egg-info")
-
-
-def run(*command: str, folder: Path, **environment: str) -> str:
-    """What the command prints, in an environment that knows nothing of this checkout."""
-    ours = ("PYTHONPATH", "VIRTUAL_ENV", "KUBECONFIG")
-    inherited = {name: value for name, value in os.environ.items() if name not in ours and "BERTH" not in name}
-    done = subprocess.run(
-        command, cwd=folder, env={**inherited, **environment}, capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, f"{command} ended with {done.returncode}: {done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def build(sources: Path, target: Path) -> Path:
-    """Builds the wheel of a copy of the sources: building leaves files behind."""
-    run(sys.executable, "-m", "pip", "wheel", *OFFLINE, f"--wheel-dir={target}", str(sources), folder=target)
-    [wheel] = target.glob("*.whl")
-    return wheel
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sources = tmp_path_factory.mktemp("sources")
-    for name in SOURCES:
-        path = ROOT / name
-        if path.is_dir():
-            shutil.copytree(path, sources / name, ignore=LEFT_OUT)
-        else:
-            shutil.copy(path, sources / name)
-    return build(sources, tmp_path_factory.mktemp("wheel"))
 
 
 def test_the_wheel_is_named_for_the_distribution_and_has_every_file_of_the_library(wheel: Path) -> None:
