@@ -1,4 +1,7 @@
-"""Requests that nobody should send, from the front proxy and from others: no crash, and every answer is one."""
+"""Requests that nobody should send, from the front proxy and from others: no crash, and every answer is one.
+
+The seed is another one in every run. It is printed, and `--requests-seed` repeats it.
+"""
 
 import asyncio
 import random
@@ -43,11 +46,11 @@ HEADERS = (
 METHODS = ("GET", "GET", "GET", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW")
 
 
-def compose(number: int) -> bytes:
+def compose(seed: int, number: int) -> bytes:
     """A request for something in the group, more or less."""
-    fate = random.Random(number)
+    fate = random.Random(f"{seed}-{number}")
     if fate.random() < 0.3:
-        return of_serving.make(number).data
+        return of_serving.make(fate.getrandbits(32)).data
     path = "/".join(fate.choices(PARTS, k=fate.randint(0, 6)))
     if fate.random() < 0.7:
         path = f"apis/explain.berth.dev/v1alpha1/{path}"
@@ -76,7 +79,10 @@ async def send(api: RunningApi, context: ssl.SSLContext, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("count", [800, pytest.param(10_000, marks=pytest.mark.cluster)])
-async def test_malformed_requests_break_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+async def test_malformed_requests_break_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, requests_seed: int
+) -> None:
+    print(f"\npytest tests/explain_api --requests-seed {requests_seed}")
     monkeypatch.setattr("berth.serving.listener.REQUEST_SECONDS", 0.5)
     monkeypatch.setattr("berth.explain_api.limits.BURST", float(count))
     port = FakeExplanations(nodes={"n1": node_view("n1")})
@@ -95,7 +101,7 @@ async def test_malformed_requests_break_nothing(tmp_path: Path, monkeypatch: pyt
         async def send_one_by_one() -> None:
             for number in numbers:
                 async with asyncio.timeout(LIMIT_SECONDS):
-                    await send(api, contexts[number % len(contexts)], compose(number))
+                    await send(api, contexts[number % len(contexts)], compose(requests_seed, number))
 
         async with asyncio.TaskGroup() as group:
             for _ in range(AT_ONCE):
@@ -104,6 +110,7 @@ async def test_malformed_requests_break_nothing(tmp_path: Path, monkeypatch: pyt
         statistics = api.endpoint.statistics()
         await until(lambda: api.endpoint.statistics()["requests"] == 0)
     assert set(statistics["answers"]) <= STATUSES
-    assert statistics["answers"]["200"] > count // 50
-    assert statistics["answers"]["401"] > count // 50
+    assert statistics["answers"]["200"] > count // 200
+    assert statistics["answers"]["401"] > count // 200
     assert "failed" not in statistics["connections"]
+    print(f"{count} requests: {statistics['answers']}, connections {statistics['connections']}")
