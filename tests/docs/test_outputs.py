@@ -3,6 +3,7 @@
 import re
 import shlex
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from berth.cli.actions.leader import _as_text, read_seats
+from berth.engine.plugin import BadArgument
 from berth.policy.compile import load_policy
 from berth.policy.records import PolicyError
 from policy.builders import make_policy
@@ -55,6 +57,14 @@ def test_a_name_that_is_no_plugin_gets_the_message_that_the_page_shows() -> None
         load_policy(make_policy("binpack", **yaml.safe_load(patch[1])["spec"]))
     [problem] = refused.value.problems
     assert f"\n{problem}\n" in POLICIES
+
+
+def test_an_argument_of_a_plugin_gets_the_message_that_the_page_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "examples" / "berth-plugin-rack-power" / "src")
+    with pytest.raises(BadArgument) as refused:
+        import_module("berth_rack_power.rack_power")._watts(0, "maxWatts")
+    shown = f"\nspec.predicates[0].args.{refused.value.field}: {refused.value.problem}\n"
+    assert shown in (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
 
 
 def test_leader_prints_what_the_page_shows() -> None:

@@ -87,7 +87,7 @@ class EventRecorder:
                 await self._wait_all_posted()
         except TimeoutError:
             self.counts["dropped"] += self._unposted
-            _log.warning("%d events could not be posted before the exit", self._unposted)
+            _log.warning("Events that could not be posted before the exit: %d", self._unposted)
         tasks = [*self._keeping, *self._posting]
         self._is_over = True
         for task in tasks:
@@ -152,7 +152,7 @@ class EventRecorder:
         now = self._clock.now()
         if now - self._complained_seconds >= COMPLAINT_SECONDS:
             self._complained_seconds = now
-            _log.warning("%d events wait to be posted, more are dropped", self._unposted)
+            _log.warning("Events that wait to be posted: %d; more are dropped", self._unposted)
 
     async def _wait_all_posted(self) -> None:
         while self._unposted:

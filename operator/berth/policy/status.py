@@ -32,7 +32,7 @@ from berth.policy.counting import describe_counts, format_time
 from berth.policy.fields.status_fields import MESSAGE_MAX_LENGTH
 from berth.policy.records import Mode, Policy, Problem
 from berth.policy.usage import NO_COUNTS, Counts, RecordedFailure
-from berth.policy.wording import list_names
+from berth.policy.wording import count, list_names
 
 DEGRADED_SECONDS = 300
 
@@ -209,7 +209,7 @@ def _list_problems(problems: Sequence[Problem]) -> str:
         if room < 0:
             break
         kept.append(text)
-    return "; ".join([*kept, f"and {len(problems) - len(kept)} more problems"])
+    return "; ".join([*kept, f"and {count(len(problems) - len(kept), 'more problem')}"])
 
 
 def _condition(kind: str, verdict: _Verdict, generation: int) -> dict[str, object]:

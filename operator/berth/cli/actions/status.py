@@ -10,6 +10,7 @@ from typing import Any, Final
 from berth.cli.actions.asking import CANNOT_ASK, Body, is_busy, print_bodies, reason_of, scheduler_api
 from berth.cli.common import FAILED, NO, OK, complain, silence_logs
 from berth.explain_api.resources import CLUSTER_VIEWS, CURRENT, GROUP
+from berth.policy.wording import count
 from berth.whatif.tables import BOLD, FAINT, GREEN, RED, YELLOW, Painter, aligned
 
 ROLES: Final = ("ClusterRole berth-explain-cluster-view",)
@@ -64,8 +65,8 @@ def _health(status: Mapping[str, Any], paint: Painter) -> Iterator[str]:
 
 def _numbers(status: Mapping[str, Any]) -> Iterator[str]:
     cordoned = status.get("unschedulableNodes")
-    nodes = f"{status.get('nodes', 0)} nodes" + (f" ({cordoned} cordoned)" if cordoned else "")
-    yield f"{nodes}, {status.get('pods', 0)} pods placed, {status.get('pending', 0)} pending"
+    nodes = count(status.get("nodes", 0), "node") + (f" ({cordoned} cordoned)" if cordoned else "")
+    yield f"{nodes}, {count(status.get('pods', 0), 'pod')} placed, {status.get('pending', 0)} pending"
     used = [f"{one['name']} {one['percent']} %" for one in status.get("resources") or [] if one["name"] in _SHOWN]
     if used:
         yield f"requested: {', '.join(used)}"
