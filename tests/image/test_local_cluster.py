@@ -20,9 +20,9 @@ IMAGE = f"localhost/berth:{__version__}"
 CREATING = {"kind": "kind create cluster", "k3d": "k3d cluster create", "minikube": "minikube start"}
 
 
-def commands(heading: str) -> list[str]:
+def commands(heading: str, page: str = PAGE) -> list[str]:
     """The commands of the first block below a heading."""
-    found = re.search(rf"^#+ {heading}\n.*?```console\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^#+ {heading}\n.*?```console\n(.*?)```", page, re.MULTILINE | re.DOTALL)
     assert found is not None, heading
     return [line.removeprefix("$ ") for line in found[1].splitlines()]
 
@@ -75,6 +75,14 @@ def test_the_path_of_the_page_works_as_pasted(machine: Machine, engine: str, clu
     assert list(machine.state["clusters"].values()) == [[IMAGE]]
     assert machine.state["releases"] == {"berth": "berth-system"}
     assert machine.state["pods"] == ["hello"]
+
+
+def test_the_installation_of_readme_works_as_pasted(machine: Machine) -> None:
+    machine.add("docker", "kind", "kubectl", "helm")
+    for command in (CREATING["kind"], *commands("Install", (ROOT / "README.md").read_text())):
+        done = machine.run(command)
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    assert machine.state["pods"] == ["web"]
 
 
 def test_an_image_for_a_registry_is_built_and_pushed_and_installed(machine: Machine) -> None:
