@@ -1,4 +1,4 @@
-# The image of the operator: `docker build -t berth .`
+# The image of the operator: `make image`, or `docker build -t berth .`
 # In a cluster it finds its credentials by itself; elsewhere: docker run -v ~/.kube:/kube:ro berth run --standalone --kubeconfig /kube/config
 #
 # What is installed is what requirements.lock names, as wheels whose hashes are in it, so that the same sources make the same
