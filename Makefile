@@ -40,7 +40,7 @@ SIZE ?= 10
 NOMINATED ?=
 OUT ?=
 
-.PHONY: help install demo test test-all check docs site lock sbom control-plane cluster-test oracle vectors simulate mutations soak clean
+.PHONY: help install demo test test-all check docs site lock sbom control-plane cluster-test oracle vectors device-vectors simulate mutations soak clean
 .PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-cluster bench-scale bench-takeover bench-floods bench-writes bench-simulate
 
 help: ## list the targets
@@ -142,6 +142,9 @@ chart: ## copy the kinds of crds/ into the Helm chart
 
 vectors: $(READY) ## make fresh vectors and judge them: make vectors [SEED=...] [COUNT=150] [SIZE=10] [NOMINATED=1] [OUT=FILE]
 	@$(ORACLE).vectors --count '$(COUNT)' --size '$(SIZE)' $(if $(SEED),--seed='$(SEED)') $(if $(NOMINATED),--nominated) $(if $(OUT),--out='$(OUT)')
+
+device-vectors: $(READY) ## the same for pods that claim devices, as the engine sees them: make device-vectors [SEED=...] [ARGS='--count 300 --out FILE']
+	@$(ORACLE).device_vectors $(if $(SEED),--seed='$(SEED)') $(ARGS)
 
 simulate: $(READY) ## the scheduler on virtual time, with faults by seed: make simulate [SEEDS=200] [ARGS='--seed 7 --steps']
 	@PYTHONPATH=tests $(RUN) -m simulation --seeds '$(SEEDS)' $(ARGS)

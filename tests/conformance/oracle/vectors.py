@@ -63,12 +63,12 @@ class Agreement:
 def make_vectors(seed: str, count: int, size: int, *, nominated: bool = False) -> Vectors:
     """`count` vectors of each theme, of `size` nodes at most; the oracles must be there."""
     if nominated:
-        answered = _answered(CURRENT, nominated_cases(seed, count, size), "-nominated")
+        said = answered(CURRENT, nominated_cases(seed, count, size), "-nominated")
     else:
-        answered = _answered(CURRENT, current_cases(seed, count, size))
-    answered += _answered(LEGACY, legacy_cases(seed, count, size))
-    failed = [case["id"] for case, verdict in answered if "error" in verdict]
-    packed = [case | {"expect": verdict} for case, verdict in answered if "error" not in verdict]
+        said = answered(CURRENT, current_cases(seed, count, size))
+    said += answered(LEGACY, legacy_cases(seed, count, size))
+    failed = [case["id"] for case, verdict in said if "error" in verdict]
+    packed = [case | {"expect": verdict} for case, verdict in said if "error" not in verdict]
     return Vectors(packed, failed, nominated)
 
 
@@ -77,7 +77,8 @@ def command(seed: str, count: int, size: int, *, nominated: bool = False) -> str
     return f"make vectors SEED={seed} COUNT={count} SIZE={size}" + (" NOMINATED=1" if nominated else "")
 
 
-def _answered(oracle: Oracle, cases: Iterable[Json], *flags: str) -> list[tuple[Json, Json]]:
+def answered(oracle: Oracle, cases: Iterable[Json], *flags: str) -> list[tuple[Json, Json]]:
+    """Each case with what the oracle says of it; the oracle must be there. Raises OracleFailed."""
     asked = list(cases)
     lines = "".join(_line(case) for case in asked)
     run = subprocess.run([oracle.program, *flags], input=lines, capture_output=True, text=True, check=False)

@@ -10,10 +10,12 @@ attempt.py      what one attempt has taken so far, and how that is undone
 search.py       the search for devices on a node
 results.py      what the search found, as it is written into a claim
 allocator.py    `Allocator`: claims and a node to allocations
+decision.py     what is said of a pod with claims: whether it can be tried, of each node, and the score
 """
 
 from .allocated import AllocatedDevices, DeviceID, find_allocated
 from .allocator import AllocationFailed, Allocator, InvalidPools
+from .decision import ClaimingPod, DeviceDecision, NodeAnswer, NodeCode, Refused, check_classes, find_claims, normalised
 from .inventory import DeviceInventory
 from .results import ClaimAllocation, allocation_body
 from .selection import SelectorAnswers, SelectorFailed
@@ -23,11 +25,19 @@ __all__ = [
     "AllocationFailed",
     "Allocator",
     "ClaimAllocation",
+    "ClaimingPod",
+    "DeviceDecision",
     "DeviceID",
     "DeviceInventory",
     "InvalidPools",
+    "NodeAnswer",
+    "NodeCode",
+    "Refused",
     "SelectorAnswers",
     "SelectorFailed",
     "allocation_body",
+    "check_classes",
     "find_allocated",
+    "find_claims",
+    "normalised",
 ]

@@ -4,6 +4,7 @@ slices.py    ResourceSlice: the devices of a driver
 capacity.py  what a device has and how it may be shared out
 claims.py    ResourceClaim: requests, constraints, and the allocation in its status
 classes.py   DeviceClass
+pods.py      the claims of a pod
 taints.py    taints of devices, tolerations of requests, DeviceTaintRule
 limits.py    how many entries the lists may have
 
@@ -25,6 +26,7 @@ from .claims import (
     parse_resource_claim,
 )
 from .classes import DeviceClass, Selector, parse_device_class
+from .pods import PodClaim, build_pod_claims
 from .slices import (
     Attribute,
     CounterConsumption,
@@ -65,9 +67,11 @@ __all__ = [
     "DeviceTaintSelector",
     "DeviceToleration",
     "NodeChoice",
+    "PodClaim",
     "ResourceClaim",
     "ResourceSlice",
     "Selector",
+    "build_pod_claims",
     "parse_device_class",
     "parse_device_taint_rule",
     "parse_resource_claim",

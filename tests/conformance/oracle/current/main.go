@@ -84,6 +84,8 @@ type verdict struct {
 	Total      map[string]int64             `json:"total,omitempty"`
 	Best       []string                     `json:"best,omitempty"`
 	Preemption *preemptionAnswer            `json:"preemption,omitempty"`
+	// What Reserve would write into the pod's claims, on every node that DynamicResources lets pass.
+	Allocations map[string][]claimAllocation `json:"allocations,omitempty"`
 }
 
 // nominator has the pods that are nominated to each node.
@@ -204,11 +206,12 @@ func judge(c oracleCase, countNominated bool) (v verdict, err error) {
 	if err != nil {
 		return v, err
 	}
+	manager := &recordingManager{SharedDRAManager: dynamicresources.NewDRAManager(ctx, claims, slices, factory)}
 	opts := []frameworkruntime.Option{
 		frameworkruntime.WithClientSet(client),
 		frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithSnapshotSharedLister(snapshot),
-		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, factory)),
+		frameworkruntime.WithSharedDRAManager(manager),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
 		frameworkruntime.WithPodNominator(nominator{internalqueue.NewSchedulingQueue(nil, factory), nominated}),
 		frameworkruntime.WithPodGroupManager(internalcache.New(ctx, nil, false)),
@@ -251,6 +254,9 @@ func judge(c oracleCase, countNominated bool) (v verdict, err error) {
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	time.Sleep(50 * time.Millisecond) // the assume caches hear of the objects after the informers do
+	if err := manager.waitFor(objs); err != nil {
+		return v, err
+	}
 
 	infos, err := snapshot.NodeInfos().List()
 	if err != nil {
@@ -278,6 +284,11 @@ func judge(c oracleCase, countNominated bool) (v verdict, err error) {
 					v.Filter[name] = map[string]answer{}
 				}
 				v.Filter[name][info.Node().Name] = say(s)
+			}
+		}
+		if name == dynamicresources.Name {
+			if v.Allocations, err = manager.allocations(ctx, f, state, pod, infos, v.Filter[name]); err != nil {
+				return v, err
 			}
 		}
 	}
@@ -360,6 +371,9 @@ func scoresOf(ctx context.Context, f framework.Framework, pod *v1.Pod, feasible 
 	state := framework.NewCycleState()
 	if _, s, _ := f.RunPreFilterPlugins(ctx, state, pod); !s.IsSuccess() && s.Code() != fwk.Skip {
 		return nil, s.AsError()
+	}
+	for _, info := range feasible { // the score of DynamicResources is that of what its filter found
+		f.RunFilterPlugins(ctx, state, pod, info)
 	}
 	if s := f.RunPreScorePlugins(ctx, state, pod, feasible); !s.IsSuccess() {
 		return nil, s.AsError()

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from random import Random
 
 from .case import Body, Case
+from .devices import dra
 from .legacy import legacy
 from .themes import THEMES
 
 LEGACY = "legacy"
+DEVICES = "dra"
 NOMINATED = 0.3
 
 
@@ -36,7 +38,13 @@ def legacy_cases(seed: str, count: int, size: int) -> Iterator[Body]:
     return (_made(LEGACY, seed, number, size) for number in range(count))
 
 
+def device_cases(seed: str, count: int, size: int) -> Iterator[Body]:
+    """`count` cases of pods that claim devices: today's kube-scheduler answers them, Berth's plugin not yet."""
+    return (_made(DEVICES, seed, number, size) for number in range(count))
+
+
 def _made(theme: str, seed: str, number: int, size: int) -> Body:
     case = Case(theme, seed, number, size)
-    pod = (legacy if theme == LEGACY else THEMES[theme])(case)
+    apart = {LEGACY: legacy, DEVICES: dra}
+    pod = (apart.get(theme) or THEMES[theme])(case)
     return {"id": case.id, "config": case.config(), "objects": case.objects, "pod": pod}
