@@ -9,6 +9,8 @@ constraints.py  conditions on the devices of several requests together
 attempt.py      what one attempt has taken so far, and how that is undone
 search.py       the search for devices on a node
 results.py      what the search found, as it is written into a claim
+columns.py      the devices of all nodes as columns
+counting.py     answers for all nodes at once, where counting is enough
 allocator.py    `Allocator`: claims and a node to allocations
 decision.py     what is said of a pod with claims: whether it can be tried, of each node, and the score
 """

@@ -62,11 +62,18 @@ class DeviceInventory:
         self._local: dict[str, dict[str, SliceRows]] = {}
         self._elsewhere: dict[str, SliceRows] = {}
         self._pools: dict[PoolKey, dict[str, SliceRows]] = {}
+        self._versions: dict[str, int] = {}  # of the slices that are local to a node
+        self._version = 0  # of the others, and of pools that no slice of a node completes
+
+    def version_of(self, node: str) -> tuple[int, int]:
+        """Changes whenever what the node can reach may have changed."""
+        return self._versions.get(node, 0), self._version
 
     def put(self, made: ResourceSlice) -> None:
         """Adds a slice, or replaces the one of the same name."""
         self.remove(made.name)
         rows = tuple(self._row(made, device) for device in made.devices)
+        self._note(made)
         for index in self._indexes(made):
             index[made.name] = SliceRows(made, rows)
 
@@ -74,6 +81,7 @@ class DeviceInventory:
         """Forgets the slice of this name, if there is one."""
         known = self._slices.get(name)
         if known is not None:
+            self._note(known.slice)
             for index in self._indexes(known.slice):
                 del index[name]
 
@@ -85,6 +93,14 @@ class DeviceInventory:
     def of_pool(self, key: PoolKey) -> Mapping[str, SliceRows]:
         """All slices of a pool, of every generation."""
         return self._pools.get(key, {})
+
+    def _note(self, made: ResourceSlice) -> None:
+        """A pool may have slices of several nodes: then a change of one concerns all."""
+        node, pool = made.nodes.node_name, self._pools.get((made.driver, made.pool), {})
+        if node and not made.counter_sets and all(each.slice.nodes.node_name == node for each in pool.values()):
+            self._versions[node] = self._versions.get(node, 0) + 1
+        else:
+            self._version += 1
 
     def _indexes(self, made: ResourceSlice) -> tuple[dict[str, SliceRows], ...]:
         is_local = made.nodes.node_name and not made.counter_sets

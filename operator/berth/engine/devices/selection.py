@@ -48,6 +48,14 @@ class SelectorAnswers:
             raise SelectorFailed(self._errors[text, shape])
         return said == _YES
 
+    def columns(self, text: str, shapes: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """bool[rows] twice, for the shapes of the rows: whether the selector selects them, and whether it fails."""
+        answers = self._array(text, len(self._shapes.examples) - 1)
+        for shape in np.unique(shapes[answers[shapes] == _UNASKED]).tolist():
+            answers[shape] = self._ask(text, shape)
+        said = answers[shapes]
+        return said == _YES, said == _ERROR
+
     def _array(self, text: str, shape: int) -> NDArray[np.int8]:
         known = self._answers.get(text)
         if known is None:
