@@ -1,6 +1,7 @@
 """`berth simulate`: options, forms of output and exit codes, on files and on a cluster."""
 
 import asyncio
+import gzip
 import io
 import json
 from collections.abc import Iterator
@@ -202,6 +203,22 @@ class TestOptions:
         nodes = [{key: value for key, value in make_node("n", cpu=9).items() if key in ("metadata", "status")}]
         path = write(tmp_path, "nodes.yaml", {"apiVersion": "v1", "kind": "NodeList", "items": nodes})
         assert simulate("--snapshot", path, "-f", web) == 0
+
+    def test_packed_files_and_json_documents_that_follow_one_another_are_read(self, tmp_path: Path, web: str) -> None:
+        path, packed = tmp_path / "nodes.json", tmp_path / "nodes.json.gz"
+        text = "\n".join(json.dumps(make_node(name)) for name in "abc") + "\n"
+        path.write_text(text)
+        packed.write_bytes(gzip.compress(text.encode()))
+        assert simulate("--snapshot", str(path), "-f", web) == simulate("--snapshot", str(packed), "-f", web) == 0
+        packed.write_bytes(packed.read_bytes()[:-20])
+        assert simulate("--snapshot", str(packed), "-f", web) == 1
+        path.write_text(text + "{")
+        assert simulate("--snapshot", str(path), "-f", web) == 1
+
+    def test_yaml_that_begins_like_json_is_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "pod.yaml"
+        path.write_text("{apiVersion: v1, kind: Node, metadata: {name: n}, status: {capacity: {cpu: 1, pods: 9}}}")
+        assert simulate("--snapshot", str(path)) == 0
 
 
 class TestOutput:

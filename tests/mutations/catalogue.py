@@ -1043,4 +1043,49 @@ REPLICAS: Final = (
     ),
 )
 
-MUTATIONS: Final = (*BULK, *CLUSTER, *SCHEDULER, *DECISIONS, *REPLICAS)
+WHATIF: Final = (
+    Mutation(
+        "a simulation tries pods in the order of their creation only",
+        "whatif/placing.py",
+        "heapq.heappush(self._queue, (-entry.pod.priority, entry.sequence, entry))",
+        "heapq.heappush(self._queue, (0, entry.sequence, entry))",
+        ("tests/whatif/test_placing.py",),
+    ),
+    Mutation(
+        "a simulation does not try pods again that another one may have helped",
+        "whatif/placing.py",
+        "return any(self._latest.get(event, -1) > entry.tried for event in entry.wakes_on)",
+        "return False",
+        ("tests/whatif/test_placing.py",),
+    ),
+    Mutation(
+        "a repeated failure of a simulation draws nothing from the random stream",
+        "whatif/placing.py",
+        "            self._random.repeat(known.ranges)\n",
+        "",
+        ("tests/whatif/test_placing.py",),
+    ),
+    Mutation(
+        "a simulated eviction costs its budget nothing",
+        "whatif/budgets.py",
+        "self._state.disrupting.setdefault(_key(budget), set()).add(pod.uid)",
+        "pass",
+        ("tests/whatif/test_nodes.py",),
+    ),
+    Mutation(
+        "new nodes of a simulation lack the pods that every node has",
+        "whatif/nodes.py",
+        "if is_bound_to_its_node(pod) and not pod.deleting:",
+        "if False:",
+        ("tests/whatif/test_nodes.py",),
+    ),
+    Mutation(
+        "two policies are compared on one cluster",
+        "comparing/sequence.py",
+        "_Side(second, copied(state))",
+        "_Side(second, state)",
+        ("tests/comparing/test_sequence.py",),
+    ),
+)
+
+MUTATIONS: Final = (*BULK, *CLUSTER, *SCHEDULER, *DECISIONS, *REPLICAS, *WHATIF)

@@ -157,7 +157,7 @@ class TestAddedNodes:
         node = zoned_node("a-0", "a", cpu=4, unschedulable=True, taints=[("node.kubernetes.io/x", "", "NoSchedule")])
         daemon = owned_pod("agent", "x", "a-0", kind="DaemonSet", cpu=1)
         other = owned_pod("web", 0, "a-0", cpu=2)
-        result = ask(cluster(node, daemon, other), make_deployment("new", 4, cpu=3), add={"a-0": 3})
+        result = ask(cluster(node, daemon, other), make_deployment("new", 4, cpu=2), add={"a-0": 3})
         assert nodes_of(result, "new") == {"a-0-new-1": 1, "a-0-new-2": 1, "a-0-new-3": 1}
         assert workload(result, "new").pending == 1
         assert (result.before.total.nodes, result.after.total.nodes) == (0, 3)

@@ -75,16 +75,18 @@ class TestPending:
 
     def test_pods_like_one_that_failed_fail_alike_and_draw_the_same_from_the_random_stream(self) -> None:
         """The second and third are not judged again; the pods after them must get the nodes that they would get."""
-        nodes = [*zoned_nodes(3), make_node("small", cpu=1, labels={"only": "this"})]
+        taken = [make_pod(f"there-{number}", node=f"small-{number}", cpu=1, priority=5) for number in range(3)]
+        small = [make_node(f"small-{number}", cpu=3, labels={"only": "this"}) for number in range(3)]
+        objects = [*zoned_nodes(3, labels={"only": "that"}), *small, *taken, priority_class("p", 5)]
         selector = {"nodeSelector": {"only": "this"}}
         big = make_deployment("big", 3, cpu=3, priorityClassName="p", **selector)
-        objects = [*nodes, priority_class("p", 5)]
-        alike = ask(cluster(objects), big, make_deployment("web", 5, cpu=1), seed=4)
+        web = make_deployment("web", 5, cpu=1, node_selector={"only": "that"})
+        alike = ask(cluster(objects), big, web, seed=4)
         differing = [
             make_deployment(f"big-{number}", 1, cpu=3, memory=number, priorityClassName="p", **selector)
             for number in (1, 2, 3)
         ]
-        unlike = ask(cluster(objects), *differing, make_deployment("web", 5, cpu=1), seed=4)
+        unlike = ask(cluster(objects), *differing, web, seed=4)
         assert workload(alike, "web").after == workload(unlike, "web").after
 
     def test_a_gated_pod_stays_pending(self) -> None:

@@ -329,3 +329,7 @@ class TestManifests:
         objects = cluster(NODES)
         objects.take(make_node("bad", cpu="much"))
         assert any(note.startswith("Node bad: status.allocatable") for note in ask(objects).notes)
+        for number in range(9):
+            objects.take(make_node(f"bad-{number}", cpu="much"))
+        notes = [note for note in ask(objects).notes if "left out" in note]
+        assert (len(notes), notes[-1]) == (6, "5 more objects are invalid, and are left out")

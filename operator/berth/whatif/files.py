@@ -1,6 +1,9 @@
 """API objects in files: a snapshot, the output of `kubectl get -o json|yaml`, or manifests that people write."""
 
+import gzip
+import json
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -16,7 +19,7 @@ from berth.whatif.errors import CannotSimulate
 
 
 def read_bodies(path: str) -> Iterator[Body]:
-    """Yields the objects of a file ("-": standard input), those of lists one by one. Raises CannotSimulate."""
+    """Yields the objects of a file (.gz too; "-": standard input), those of lists one by one. Raises CannotSimulate."""
     name = "standard input" if path == "-" else on_one_line(path)
     found = 0
     for document in _documents(path, name):
@@ -51,8 +54,10 @@ def read_policies(path: str) -> Iterator[Body]:
 def _documents(path: str, name: str) -> list[object]:
     try:
         text = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise CannotSimulate(f"{name}: cannot be read: {error.strerror or error}") from error
+        if path.endswith(".gz"):
+            text = gzip.decompress(text)
+    except (OSError, EOFError, zlib.error) as error:
+        raise CannotSimulate(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     try:
         return _parsed(text)
     except (BadDocument, UnicodeDecodeError) as error:
@@ -65,8 +70,25 @@ def _parsed(text: bytes) -> list[object]:
         try:
             return [orjson.loads(text)]
         except orjson.JSONDecodeError:
-            pass  # several documents, or YAML that begins so
+            several = _json_documents(text.decode("utf-8"))
+            if several is not None:
+                return several
     return list(read_documents(text.decode("utf-8")))
+
+
+def _json_documents(text: str) -> list[object] | None:
+    """Returns JSON documents that follow one another; None if it is something else, such as YAML that begins so."""
+    decoder, found = json.JSONDecoder(), list[object]()
+    at, end = 0, len(text.rstrip())
+    try:
+        while at < end:
+            while text[at].isspace():
+                at += 1
+            document, at = decoder.raw_decode(text, at)
+            found.append(document)
+    except ValueError:
+        return None
+    return found
 
 
 def _unwrapped(document: object) -> Iterator[object]:

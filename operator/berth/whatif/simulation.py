@@ -32,6 +32,7 @@ from berth.whatif.workloads import NO_ZONE, Workload, is_bound_to_its_node
 from berth.whatif.world import World
 
 MOST_FILLED: Final = 1_000_000
+MOST_INVALID: Final = 5  # that are named
 Tell = Callable[[str], None]
 
 
@@ -117,8 +118,10 @@ def _note_input(world: World, manifests: Manifests) -> None:
     if left_out:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(left_out.items()))
         world.notes[f"these objects have no effect on where pods go: {kinds}"] = None
-    for problem in cache.invalid.values():
+    for problem in list(cache.invalid.values())[:MOST_INVALID]:
         world.notes[f"{problem}; it is left out, as the scheduler leaves it out"] = None
+    if len(cache.invalid) > MOST_INVALID:
+        world.notes[f"{len(cache.invalid) - MOST_INVALID:,} more objects are invalid, and are left out"] = None
     owned = {world.grouping.of(pod) for pod, _ in world.objects.placed() if pod.controller is not None}
     owned |= {entry.workload for entry in world.placer.entries}
     for workload, body in world.objects.workloads.items():
