@@ -1054,7 +1054,7 @@ WHATIF: Final = (
     Mutation(
         "a simulation does not try pods again that another one may have helped",
         "whatif/placing.py",
-        "return any(self._latest.get(event, -1) > entry.tried for event in entry.wakes_on)",
+        "return any(self._latest.get(event, -1) > entry.tried for event in entry.retry_events)",
         "return False",
         ("tests/whatif/test_placing.py",),
     ),

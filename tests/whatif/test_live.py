@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from berth.cluster.errors import ApiError
+from berth.cluster.resources import RESOURCES
 from berth.whatif.cluster_objects import ClusterObjects
 from berth.whatif.errors import CannotSimulate
-from berth.whatif.live import FOR_NEW_PODS, NEEDED, read_cluster
+from berth.whatif.live import FOR_NEW_PODS, read_cluster
 from berth.whatif.workloads import Workload
 from support.builders import Body, make_node
 from whatif.clusters import ask, make_deployment, owned_pod, replica_set
@@ -28,7 +29,7 @@ class ReadOnlyApi:
         *_, plural = path.split("/")
         if plural in self.forbidden:
             raise ApiError(403, "Forbidden", f'{plural} is forbidden: User "jane" cannot list resource "{plural}"')
-        [resource] = [each for each in (*NEEDED, *FOR_NEW_PODS) if each.plural == plural]
+        [resource] = [each for each in (*RESOURCES, *FOR_NEW_PODS) if each.plural == plural]
         items = [{**body} for body in self.objects.get(plural, [])]
         for item in items:  # as API servers send them
             del item["kind"], item["apiVersion"]
@@ -46,7 +47,7 @@ async def test_each_kind_is_listed_once_and_nothing_is_written() -> None:
     api = ReadOnlyApi({"nodes": [make_node("n")], "pods": pods, "replicasets": [replica_set("web")]})
     objects, told = await read(api)
     assert {method for method, _ in api.asked} == {"GET"}
-    assert len(api.asked) == len(set(api.asked)) == len(NEEDED) + 3
+    assert len(api.asked) == len(set(api.asked)) == len(RESOURCES) + 3
     assert "reading nodes" in told
     result = ask(objects, scale={"web": 3})
     assert [each.workload.name for each in result.workloads] == ["web"]

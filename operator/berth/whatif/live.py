@@ -13,23 +13,11 @@ from berth.cluster.api import Api
 from berth.cluster.credentials import DEFAULT_KUBECONFIG, Source
 from berth.cluster.errors import ApiError
 from berth.cluster.listing import WatchedResource, list_each
-from berth.model import KINDS
-from berth.policy.fields.crd import PLURAL
-from berth.policy.fields.spec_fields import GROUP, KIND, VERSION
+from berth.cluster.resources import RESOURCES
 from berth.whatif.cluster_objects import ClusterObjects
 from berth.whatif.errors import CannotSimulate
 from berth.whatif.workloads import Workload
 
-FINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"  # such pods take no room
-NEEDED: Final = (
-    *(
-        WatchedResource(
-            kind.name, kind.group, kind.version, kind.plural, kind.namespaced, FINISHED if kind.name == "Pod" else ""
-        )
-        for kind in KINDS
-    ),
-    WatchedResource(KIND, GROUP, VERSION, PLURAL, namespaced=False),
-)
 # Read when pods are created. A user who may not list them can still place pods that need none of them.
 FOR_NEW_PODS: Final = (
     WatchedResource("PriorityClass", "scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
@@ -53,7 +41,7 @@ async def read_cluster(api: Api, scaled: Iterable[Workload], tell: Callable[[str
     `tell` is called with what is read next.
     """
     objects = ClusterObjects()
-    for resource in NEEDED:
+    for resource in RESOURCES:
         tell(f"reading {resource.plural}")
         try:
             await list_each(api, resource, _taker(objects, resource))
