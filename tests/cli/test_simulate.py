@@ -181,7 +181,7 @@ class TestOptions:
         [
             ("", "has no object in it"),
             ("a: [", "is not YAML: line 1"),
-            ("[1]", "holds something that is no API object"),
+            ("[1]", "holds something that is no object: each has apiVersion, kind and metadata"),
             ("kind: Pod", "?: apiVersion and kind are required"),
         ],
     )
@@ -395,6 +395,19 @@ class TestCluster:
         assert "--scale: there is no Deployment default/none: check the name, and" in capsys.readouterr().err
         assert simulate(*there, "--scale", "rs/shop-1=5") == 1
         assert "ReplicaSet default/shop-1 is managed by Deployment default/shop" in capsys.readouterr().err
+
+    def test_a_snapshot_answers_as_the_cluster_does(
+        self, plane: EmbeddedPlane, tmp_path: Path, capsys: Captured
+    ) -> None:
+        there, path = ("--kubeconfig", str(plane.kubeconfig)), str(tmp_path / "snapshot.json.gz")
+        assert exit_code("snapshot", *there, "-o", path) == 0
+        web = write(tmp_path, "web.yaml", make_deployment("web", 4, cpu=2, priorityClassName="high"))
+        question = ("-f", web, "--drain", "a-0", "--scale", "deploy/idle=2", "-o", "json")
+        answers = []
+        for source in (there, ("--snapshot", path)):
+            assert simulate(*source, *question) == 3
+            answers.append({**found(capsys), "source": ""})
+        assert answers[0] == answers[1]
 
     def test_the_namespace_of_the_context_is_used(self, plane: EmbeddedPlane, tmp_path: Path, capsys: Captured) -> None:
         config = yaml.safe_load(plane.kubeconfig.read_text())

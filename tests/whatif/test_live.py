@@ -10,7 +10,7 @@ from berth.cluster.errors import ApiError
 from berth.cluster.resources import RESOURCES
 from berth.whatif.cluster_objects import ClusterObjects
 from berth.whatif.errors import CannotSimulate
-from berth.whatif.live import FOR_NEW_PODS, read_cluster
+from berth.whatif.live import CLASSES, read_cluster
 from berth.whatif.workloads import Workload
 from support.builders import Body, make_node
 from whatif.clusters import ask, make_deployment, owned_pod, replica_set
@@ -29,7 +29,7 @@ class ReadOnlyApi:
         *_, plural = path.split("/")
         if plural in self.forbidden:
             raise ApiError(403, "Forbidden", f'{plural} is forbidden: User "jane" cannot list resource "{plural}"')
-        [resource] = [each for each in (*RESOURCES, *FOR_NEW_PODS) if each.plural == plural]
+        [resource] = [each for each in (*RESOURCES, *CLASSES) if each.plural == plural]
         items = [{**body} for body in self.objects.get(plural, [])]
         for item in items:  # as API servers send them
             del item["kind"], item["apiVersion"]

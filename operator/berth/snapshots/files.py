@@ -1,7 +1,9 @@
 """Snapshots in files: a List of objects as `kubectl get -o json|yaml` prints one, packed if the name ends in .gz."""
 
 import gzip
+import json
 import sys
+import zlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -60,7 +62,7 @@ def read_file(path: str) -> list[Body]:
     try:
         text = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         text = gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise BadSnapshot(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     try:
         found = [item for document in _documents(text) for item in _unwrapped(document)]
@@ -80,7 +82,8 @@ def _unwrapped(document: object) -> list[object]:
         items = document.get("items")
         if isinstance(items, list):
             kind = str(document["kind"]).removesuffix("List")  # items of a typed list do not repeat it
-            return [{"kind": kind, **item} if kind and isinstance(item, Mapping) else item for item in items]
+            common = {"apiVersion": document.get("apiVersion"), "kind": kind}
+            return [{**common, **item} if kind and isinstance(item, Mapping) else item for item in items]
     return [document]
 
 
@@ -89,4 +92,19 @@ def _documents(text: bytes) -> Iterable[object]:
     try:
         return [orjson.loads(text)]
     except orjson.JSONDecodeError:
-        return read_documents(text.decode())
+        return _json_documents(text.decode()) or read_documents(text.decode())
+
+
+def _json_documents(text: str) -> list[object]:
+    """Returns JSON documents that follow one another; none if it is something else, such as YAML that begins so."""
+    decoder, found = json.JSONDecoder(), list[object]()
+    at, end = 0, len(text.rstrip())
+    try:
+        while at < end:
+            while text[at].isspace():
+                at += 1
+            document, at = decoder.raw_decode(text, at)
+            found.append(document)
+    except ValueError:
+        return []
+    return found

@@ -7,7 +7,7 @@ from typing import Final
 from berth.policy.wording import list_names
 from berth.whatif.pictures import heat_map, spread_bars, zone_bars
 from berth.whatif.result import Result, WorkloadResult
-from berth.whatif.text import departure_lines, summary, usage_rows
+from berth.whatif.text import departure_lines, explanation_lines, summary, usage_rows
 from berth.whatif.wording import by_node, by_zone, change
 
 SHOWN_WORKLOADS: Final = 200  # with a picture each
@@ -98,7 +98,10 @@ def _cells(each: WorkloadResult) -> tuple[str, ...]:
 
 
 def _details(each: WorkloadResult) -> list[str]:
-    pending = [f"{len(one.pods)} pending ({list_names(one.pods, 3)}): {one.message}" for one in each.reasons]
+    pending = []
+    for one in each.reasons:
+        pending.append(f"{len(one.pods)} pending ({list_names(one.pods, 3)}): {one.message}")
+        pending += explanation_lines(one.explanation, wide=True)
     return [*pending, *departure_lines(each, wide=False)]
 
 

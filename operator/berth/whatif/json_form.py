@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from berth.explain import to_object
 from berth.whatif.entries import Departure, Entry
-from berth.whatif.result import Filled, Result, Spread, WorkloadResult
+from berth.whatif.result import Filled, Reason, Result, Spread, WorkloadResult
 from berth.whatif.text import last_successor
 from berth.whatif.usage import Amount, Usage, Use
 
@@ -47,10 +48,15 @@ def _workload(each: WorkloadResult) -> dict[str, Any]:
         "pending": each.pending,
         "before": _spread(each.before),
         "after": _spread(each.after),
-        "reasons": [{"message": reason.message, "pods": list(reason.pods)} for reason in each.reasons],
+        "reasons": [_reason(reason) for reason in each.reasons],
         "pods": [_pod(entry) for entry in each.entries if entry.departure is None],
         "departed": [_departed(departure) for departure in each.departures],
     }
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    explanation = None if reason.explanation is None else to_object(reason.explanation)
+    return {"message": reason.message, "pods": list(reason.pods), "explanation": explanation}
 
 
 def _pod(entry: Entry) -> dict[str, Any]:

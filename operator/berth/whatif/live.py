@@ -14,25 +14,17 @@ from berth.cluster.credentials import DEFAULT_KUBECONFIG, Source
 from berth.cluster.errors import ApiError
 from berth.cluster.listing import WatchedResource, list_each
 from berth.cluster.resources import RESOURCES
+from berth.snapshots.reading import FOR_NEW_PODS
 from berth.whatif.cluster_objects import ClusterObjects
 from berth.whatif.errors import CannotSimulate
-from berth.whatif.workloads import Workload
+from berth.whatif.workloads import GROUPS, Workload
 
-# Read when pods are created. A user who may not list them can still place pods that need none of them.
-FOR_NEW_PODS: Final = (
-    WatchedResource("PriorityClass", "scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
-    WatchedResource("RuntimeClass", "node.k8s.io", "v1", "runtimeclasses", namespaced=False),
-    WatchedResource("LimitRange", "", "v1", "limitranges", namespaced=True),
-)
+# Workloads are not listed: of thousands of templates only those are read that are scaled.
 WORKLOADS: Final = {
-    "Deployment": WatchedResource("Deployment", "apps", "v1", "deployments", namespaced=True),
-    "ReplicaSet": WatchedResource("ReplicaSet", "apps", "v1", "replicasets", namespaced=True),
-    "StatefulSet": WatchedResource("StatefulSet", "apps", "v1", "statefulsets", namespaced=True),
-    "ReplicationController": WatchedResource(
-        "ReplicationController", "", "v1", "replicationcontrollers", namespaced=True
-    ),
-    "Job": WatchedResource("Job", "batch", "v1", "jobs", namespaced=True),
+    each.kind: each for each in (*RESOURCES, *FOR_NEW_PODS) if each.kind in GROUPS and each.kind != "Pod"
 }
+# A user who may not list these can still place pods that need none of them.
+CLASSES: Final = tuple(each for each in FOR_NEW_PODS if each.kind not in WORKLOADS)
 
 
 async def read_cluster(api: Api, scaled: Iterable[Workload], tell: Callable[[str], None]) -> ClusterObjects:
@@ -47,7 +39,7 @@ async def read_cluster(api: Api, scaled: Iterable[Workload], tell: Callable[[str
             await list_each(api, resource, _taker(objects, resource))
         except ApiError as error:
             raise _refused(error, resource.plural) from error
-    for resource in FOR_NEW_PODS:
+    for resource in CLASSES:
         try:
             await list_each(api, resource, _taker(objects, resource))
         except ApiError as error:

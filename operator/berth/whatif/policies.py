@@ -4,7 +4,7 @@ Pods of kube-scheduler (schedulerName default-scheduler) that no policy claims a
 same pods must find a place when a node is drained, and Berth decides as kube-scheduler does.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -46,20 +46,37 @@ class Deciders:
             self._store.observe(body)
         self._check(bodies, frozenset(replaced))
 
-    def for_pod(self, pod: Pod) -> ActivePolicy | str:
+    def decider(self, pod: Pod) -> ActivePolicy | str:
         """Returns the policy that decides for the pod, or why none does. Raises CannotSimulate."""
         labels = self._namespace_labels(pod.namespace)
-        active = self._store.for_pod(pod, labels)
+        active = self.for_pod(pod, labels)
         if active is None:
-            if pod.scheduler_name != KUBE_SCHEDULER or self._store.serves(KUBE_SCHEDULER):
-                return self._store.unserved(pod, labels)
-            active = self._default
-            self.notes["pods of default-scheduler are placed as kube-scheduler's default profile places them"] = None
+            return self.unserved(pod, labels)
         self._note(active, pod)
         return active
 
+    # --- as explanations ask (`berth.explain.ports.Policies`) ---------------------------------------------------------
+
+    def for_pod(self, pod: Pod, namespace_labels: Mapping[str, str]) -> ActivePolicy | None:
+        active = self._store.for_pod(pod, namespace_labels)
+        return self._default if active is None and self._is_left_to_kube_scheduler(pod.scheduler_name) else active
+
+    def serves(self, scheduler_name: str) -> bool:
+        return self._store.serves(scheduler_name) or self._is_left_to_kube_scheduler(scheduler_name)
+
+    def scheduler_names(self) -> Collection[str]:
+        return {*self._store.scheduler_names(), KUBE_SCHEDULER}
+
+    def unserved(self, pod: Pod, namespace_labels: Mapping[str, str]) -> str:
+        return self._store.unserved(pod, namespace_labels)
+
+    def _is_left_to_kube_scheduler(self, scheduler_name: str) -> bool:
+        return scheduler_name == KUBE_SCHEDULER and not self._store.serves(KUBE_SCHEDULER)
+
     def _note(self, active: ActivePolicy, pod: Pod) -> None:
         policy = active.policy
+        if active is self._default:
+            self.notes["pods of default-scheduler are placed as kube-scheduler's default profile places them"] = None
         if active.stages:
             names = ", ".join(plugin.name for plugin in active.stages)
             self.notes[f"SchedulingPolicy {policy.name}: {names}: Reserve, Permit and PreBind are not called"] = None

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from berth.explain.records import Explanation
 from berth.whatif.entries import Departure, Entry, Origin
 from berth.whatif.usage import Usage
 from berth.whatif.workloads import NO_ZONE, Workload
@@ -11,10 +12,11 @@ from berth.whatif.workloads import NO_ZONE, Workload
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why pods stay pending, and their names."""
+    """Why pods of a workload stay pending, their names, and the explanation of the first one."""
 
     message: str
     pods: Sequence[str]
+    explanation: Explanation | None = None
 
 
 @dataclass(frozen=True, slots=True)

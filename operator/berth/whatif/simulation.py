@@ -21,6 +21,7 @@ from berth.policy.wording import list_names
 from berth.whatif.cluster_objects import Body, ClusterObjects
 from berth.whatif.entries import Cause, Departure, Entry, Origin
 from berth.whatif.errors import CannotSimulate
+from berth.whatif.explaining import pending_reasons
 from berth.whatif.manifests import Manifests, check_readable, sort_manifests
 from berth.whatif.nodes import Drain, add_nodes, fail_zone, find_nodes
 from berth.whatif.pod_sets import PodSet, pod_set
@@ -69,6 +70,7 @@ def simulate(objects: ClusterObjects, question: Question, tell: Tell = lambda te
     drain = _change_nodes(world, question, steps)
     filling = _change_workloads(world, question, manifests, steps)
     _place(world, drain, tell)
+    reasons = pending_reasons(world, tell)  # before what is left is filled
     placed = None if filling is None else _fill(world, filling, tell)
     after = measure(world.state)
     return Result(
@@ -76,7 +78,7 @@ def simulate(objects: ClusterObjects, question: Question, tell: Tell = lambda te
         seed=question.seed,
         steps=steps,
         asked=bool(drain or question.failed_zones or question.scales or manifests.workloads),
-        workloads=_by_workload(world, before, after),
+        workloads=_by_workload(world, reasons, before, after),
         blocked=[] if drain is None else [Blocked(pod.key, node, why) for pod, node, why in drain.blocked.values()],
         filled=None if filling is None or placed is None else _filled(filling, *placed, after),
         before=before,
@@ -207,7 +209,9 @@ def _filled(pods: PodSet, nodes: Counter[str], message: str, after: Usage) -> Fi
 # --- the result -------------------------------------------------------------------------------------------------------
 
 
-def _by_workload(world: World, before: Usage, after: Usage) -> list[WorkloadResult]:
+def _by_workload(
+    world: World, reasons: Mapping[Workload, Sequence[Reason]], before: Usage, after: Usage
+) -> list[WorkloadResult]:
     """Returns the workloads with a pod that needed a node or left one, those with pending pods first."""
     entries: dict[Workload, list[Entry]] = {}
     departures: dict[Workload, list[Departure]] = {}
@@ -226,7 +230,7 @@ def _by_workload(world: World, before: Usage, after: Usage) -> list[WorkloadResu
         nodes = placed if workload.kind == "Pod" else now[workload]
         then = nodes - placed + Counter(each.node for each in left if not each.simulated)
         spreads = _spread(then, zones, before), _spread(nodes, zones, after)
-        found.append(WorkloadResult(workload, mine, left, *spreads, _reasons(mine)))
+        found.append(WorkloadResult(workload, mine, left, *spreads, reasons.get(workload, [])))
     return sorted(found, key=lambda each: (not each.pending, each.workload))
 
 
@@ -245,15 +249,6 @@ def _spread(nodes: Counter[str], zones: Mapping[str, str], usage: Usage) -> Spre
     for node, count in nodes.items():
         counts[zones.get(node, NO_ZONE)] += count
     return Spread(nodes, counts)
-
-
-def _reasons(entries: Sequence[Entry]) -> list[Reason]:
-    """Returns the messages of the pending pods, the most frequent first."""
-    names: dict[str, list[str]] = {}
-    for entry in entries:
-        if entry.is_pending:
-            names.setdefault(entry.message, []).append(entry.pod.name)
-    return [Reason(message, pods) for message, pods in sorted(names.items(), key=lambda each: -len(each[1]))]
 
 
 def _count(number: int, noun: str) -> str:

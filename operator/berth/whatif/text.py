@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from berth.explain.records import Explanation, Outlook
 from berth.policy.wording import count, list_names
 from berth.whatif.entries import Cause, Departure, Entry, Origin
 from berth.whatif.result import Filled, Result, WorkloadResult
@@ -71,9 +72,24 @@ def _details(each: WorkloadResult, wide: bool) -> Iterator[str]:
     for reason in each.reasons:
         names = list_names(reason.pods, len(reason.pods) if wide else 1)
         yield f"{len(reason.pods)} pending ({names}): {reason.message}"
+        yield from (f"{INDENT}{line}" for line in explanation_lines(reason.explanation, wide))
     yield from departure_lines(each, wide)
     if wide:
         yield from _nodes(each)
+
+
+def explanation_lines(explanation: Explanation | None, wide: bool) -> Iterator[str]:
+    """Yields what comes closest, and what would help; `wide` has all of it."""
+    if explanation is None:
+        return
+    shown = None if wide else 1
+    misses = [miss for reason in explanation.reasons for miss in reason.nearest]
+    yield from (f"nearest: {miss.node} {miss.detail}" for miss in misses[:shown])
+    if explanation.did_you_mean:
+        yield explanation.message
+    if explanation.prospect is not None and (wide or explanation.prospect.outlook is Outlook.NEVER):
+        yield explanation.prospect.message
+    yield from (f"would help: {advice.sentence}" for advice in explanation.advice[:shown])
 
 
 def departure_lines(each: WorkloadResult, wide: bool) -> Iterator[str]:

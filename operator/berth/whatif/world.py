@@ -22,13 +22,14 @@ class World:
 
     def __init__(self, objects: ClusterObjects, deciders: Deciders, seed: int) -> None:
         self.objects = objects
+        self.deciders = deciders
         self.state = objects.cache.state
         self.admission = Admission(objects)
         self.pods = PodMaker(objects, self.admission)
         self.recreation = Recreation(objects, self.pods.next_uid)
         self.grouping = Grouping(objects.controllers)
         self.budgets = DisruptionLedger(self.state)
-        self.placer = Placer(objects.cache, deciders.for_pod, self, seed)
+        self.placer = Placer(objects.cache, deciders.decider, self, seed)
         self.departures: list[Departure] = []
         self.notes: dict[str, None] = deciders.notes
         self._sequence = itertools.count()
