@@ -5,6 +5,7 @@ To look for new examples: `make test-all ARGS=--hypothesis-profile=explore`.
 """
 
 import logging
+import secrets
 import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -33,6 +34,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="what replicas go through: a few faults with a short lifetime; or (full) 20 with that of the chart, "
         "and five minutes without an API server",
     )
+    parser.addoption("--pods", type=int, help="how many random infeasible pods are explained (tests/explain: 60)")
+    parser.addoption("--pods-seed", help="the seed of them; by default another one in every run, which is printed")
+
+
+@pytest.fixture(scope="session")
+def pods_seed(request: pytest.FixtureRequest) -> str:
+    return str(request.config.getoption("--pods-seed") or secrets.token_hex(4))
 
 
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no types

@@ -24,9 +24,9 @@ from explain.worlds import Case, infeasible
 
 
 @pytest.fixture(scope="module")
-def cases(seed: str, pods: int) -> list[Case]:
-    print(f"\npytest tests/explain --pods {pods} --pods-seed {seed}")
-    return list(infeasible(seed, pods))
+def cases(pods_seed: str, pods: int) -> list[Case]:
+    print(f"\npytest tests/explain --pods {pods} --pods-seed {pods_seed}")
+    return list(infeasible(pods_seed, pods))
 
 
 def fits(case: Case, pod: Pod, state: State) -> list[str]:
@@ -44,6 +44,7 @@ def test_the_first_advice_makes_the_pod_fit_and_none_is_wrong(cases: list[Case])
         for edit, advice in found:
             _check(case, edit, advice)
         advised += bool(found)
+    print(f"{advised} of {len(cases)} pods got advice")
     assert advised >= 0.95 * len(cases), f"{advised} of {len(cases)} pods got advice"
 
 
@@ -92,6 +93,7 @@ def test_never_is_true_on_the_cluster_without_pods(cases: list[Case]) -> None:
             assert not there, (case.id, prospect)
         assert prospect.outlook is not Outlook.FITS
         assert not (prospect.outlook is Outlook.NEVER and examples)
+    print(f"{never} of {len(cases)} pods fit never")
     assert never, "no pod was said to fit never"
 
 
