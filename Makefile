@@ -54,11 +54,11 @@ install: $(READY) ## put Berth and its tools into .venv
 $(READY): pyproject.toml setup.py constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found: install Python 3.11 or later, or name one: make PYTHON=/path/to/python3" >&2; exit 2; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("make: Berth needs Python 3.11 or later, $(PYTHON) is %d.%d: install a newer one, or name one: make PYTHON=/path/to/python3" % v[:2])'
-	@echo "installing into $(VENV)"
+	@echo "installing into $(VENV): some 60 packages, a minute or two"
 	@rm -rf operator/*.egg-info
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@$(RUN) tools/install.py --constraint constraints.txt setuptools
+	@$(RUN) tools/install.py --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 demo: $(READY) ## watch Berth place pods on an embedded cluster (half a minute)

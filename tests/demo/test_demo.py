@@ -5,6 +5,7 @@ import io
 import logging
 from pathlib import Path
 
+import aiohttp
 import pytest
 from rich.console import Console
 
@@ -39,26 +40,44 @@ async def run(options: DemoOptions, stopping: asyncio.Event, out: io.StringIO) -
     return await run_demo(options, stopping, Console(file=out, force_terminal=False), HURRIED)
 
 
+def read(path: str) -> tuple[str, str, str]:
+    return Path(path).read_text().strip().partition(": ")
+
+
 def names_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
 async def test_a_small_demo_plays_to_its_end_and_stays_for_kubectl_as_long_as_it_is_wanted(tmp_path: Path) -> None:
     stopping = asyncio.Event()
-    kubeconfigs: list[bool] = []
+    answers: list[str] = []
 
-    def look() -> None:
-        kubeconfigs.append(Path(out.getvalue().rpartition("export KUBECONFIG=")[2].splitlines()[0]).is_file())
+    async def look() -> None:
+        """Do what the text says: the kubeconfig is there, and the operator answers."""
+        said = out.getvalue()
+        header, _, address = said.rpartition("curl -H @")[2].splitlines()[0].partition(" ")
+        name, _, value = await asyncio.to_thread(read, header)
+        assert await asyncio.to_thread(read, said.rpartition("export KUBECONFIG=")[2].splitlines()[0])
+        health = said.rpartition("curl 'http")[2].partition("'")[0]
+        async with aiohttp.ClientSession() as session:
+            for url, headers in ((f"http{health}", {}), (address, {name: value}), (address, {})):
+                async with session.get(url, headers=headers) as response:
+                    answers.append(f"{response.status} {await response.text()}")
         stopping.set()
 
-    out = Output("kubectl get schedulingpolicies", look)
+    looking: list[asyncio.Task[None]] = []
+    out = Output("/metrics", lambda: looking.append(asyncio.create_task(look())))
     code = await run(DemoOptions(nodes=9, pods=60, keep=True, picture=tmp_path / "demo.svg"), stopping, out)
     text = out.getvalue()
     assert code == OK, text
     assert "60 of 60 pods placed on 9 nodes" in text
     assert "pending: demo/giant: 0/9 nodes are available: 3 Insufficient cpu, 6 node(s) didn't match" in text
     assert "from spreading to packing" in text
-    assert kubeconfigs == [True]
+    await looking[0]
+    health, metrics, nothing = answers
+    assert "readyz check passed" in health
+    assert "scheduler_" in metrics
+    assert nothing.startswith("401")
     assert names_in(tmp_path) == ["demo.svg"]
 
 

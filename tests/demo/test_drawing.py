@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from berth.demo.drawing import STEPS, Scene, curve, draw
+from berth.demo.drawing import STEPS, Scene, curve, draw, draw_end, end_lines
 from berth.demo.picture import Picture
 from berth.demo.scenario import make_plan
 from demo.toys import REFUSAL, make_node, make_picture, make_pod, make_policy, refused, with_uid
@@ -40,7 +40,7 @@ def cluster(nodes: int) -> Picture:
 
 
 def test_each_zone_has_a_line_of_numbers_and_a_bar_for_each_node() -> None:
-    text = render(make_scene(small_picture()))
+    text = render(make_scene(small_picture()), height=24)
     assert "zone-a  2 nodes, 1 in use, 1 empty, cpu 48 %" in text
     assert f"│ {STEPS[-1]}· " in text
     assert f"│ {STEPS[0]}  " in text
@@ -83,16 +83,49 @@ def test_a_policy_that_is_not_yet_in_force_is_not_called_so() -> None:
     assert "none yet" in render(make_scene(Picture()))
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 23), (100, 33), (200, 60)])
+@pytest.mark.parametrize(("width", "height"), [(70, 19), (80, 23), (60, 40), (100, 33), (200, 60)])
 @pytest.mark.parametrize("nodes", [3, 200, 2000])
 def test_the_picture_fits_the_terminal_and_every_node_is_in_it(width: int, height: int, nodes: int) -> None:
     picture = cluster(nodes)
     picture.observe("Pod", "ADDED", refused(make_pod("giant")), 1.0)
     lines = render(make_scene(picture, with_before=True), width, height).splitlines()
-    assert len(lines) <= height
+    assert len(lines) == height, "the height that there is, is used"
     assert max(len(line) for line in lines) <= width
+    for words in ("Queue and rate", "Last decisions", "pending giant", "zone-c", "policy"):
+        assert words in "".join(lines)
     bars = sum(line.count("·") for line in lines)
-    assert bars == nodes or "(a bar is" in "".join(lines)
+    assert bars == nodes or "(a bar" in "".join(lines)
+
+
+def test_bars_are_higher_on_a_higher_terminal() -> None:
+    scene = make_scene(small_picture())
+    low, high = (render(scene, 100, height).splitlines() for height in (24, 40))
+    (top,) = [line for line in low if line.startswith(f"│ {STEPS[-1]}·")]
+    assert top
+    full = [line for line in high if line.startswith(f"│ {STEPS[-1]}")]
+    assert len(full) == 3, "and most of a fourth"
+    assert full[-1].startswith(f"│ {STEPS[-1]}· ")
+
+
+def test_a_reason_that_is_too_long_for_the_terminal_says_that_it_goes_on() -> None:
+    picture = small_picture()
+    body = refused(make_pod("giant"))
+    body["status"]["conditions"][0]["message"] = "0/3 nodes are available: " + "3 Insufficient cpu, " * 30
+    picture.observe("Pod", "ADDED", body, 1.0)
+    lines = render(make_scene(picture), 70, 19).splitlines()
+    assert "…" in lines[-2]
+    assert len(lines) == 19
+
+
+def test_at_the_end_every_zone_has_its_bars() -> None:
+    scene = make_scene(cluster(200))
+    for height, expected in ((0, 8), (8, 8), (13, 11), (40, 17)):
+        out = io.StringIO()
+        Console(file=out, width=80).print(draw_end(scene, 80, height))
+        lines = out.getvalue().splitlines()
+        assert len(lines) == expected
+        assert sum("zone-" in line for line in lines) == 3
+    assert end_lines(scene) == 8
 
 
 def test_colours_are_for_terminals_only() -> None:

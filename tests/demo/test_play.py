@@ -8,7 +8,7 @@ import pytest
 from berth.demo.picture import Fullness, Picture
 from berth.demo.play import Interrupted, Play
 from berth.demo.scenario import PACKING, make_plan
-from berth.demo.verdict import DemoRecord, problems_of, summary
+from berth.demo.verdict import DemoRecord, closing_text, problems_of
 from demo.toys import REFUSAL, ToyClock, ToyEnvironment, ToyView
 
 PLAN = make_plan(6, 60, 0)
@@ -99,7 +99,7 @@ async def test_who_does_not_want_to_see_more_is_not_shown_more() -> None:
 
 async def test_the_summary_sets_both_acts_side_by_side_and_says_what_is_pending() -> None:
     play = await perform(ToyEnvironment())
-    text = "\n".join(summary(PLAN, play.picture, play.record, play.now_seconds, seed=7))
+    text = "\n".join(closing_text(PLAN, play.picture, play.record, play.now_seconds, 7, []).whole())
     assert text.isascii()
     assert "60 of 60 pods placed on 6 nodes in" in text
     assert "(seed 7)" in text
@@ -113,5 +113,5 @@ async def test_the_summary_sets_both_acts_side_by_side_and_says_what_is_pending(
 def test_a_story_that_never_began_can_still_be_summed_up() -> None:
     picture = Picture()
     record = DemoRecord(trouble="the API server cannot be started")
-    assert "0 of 60 pods placed" in "\n".join(summary(PLAN, picture, record, 0.1, seed=0))
+    assert "0 of 60 pods placed" in closing_text(PLAN, picture, record, 0.1, 0, []).result
     assert problems_of(PLAN, picture, record)[0] == record.trouble

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from berth.demo.closing import ClosingText
 from berth.demo.drawing import Scene
 from berth.demo.picture import Picture
 from berth.demo.svg import save_svg
@@ -66,6 +67,22 @@ def test_a_terminal_gets_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     view.close()
     assert "Last decisions" in out.getvalue()
     assert out.getvalue().count("\x1b[?25h") == 1  # the cursor is there again
+
+
+def test_the_bars_stay_above_the_text_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    text = ClosingText("all was well", ["a table"], next_steps=["Next:", "  berth demo --keep"])
+    for height, has_panels in ((12, False), (40, True)):
+        out = Terminal("utf-8")
+        view = make_view(Console(file=out, force_terminal=True, width=100, height=height))
+        view.show(scene_at(1.0, small_picture()))
+        view.end(text)
+        view.close()
+        last = out.getvalue().rpartition("Berth demo")[2]
+        assert "2 nodes, 1 in use" in last
+        assert last.index("2 nodes") < last.index("all was well") < last.index("berth demo --keep")
+        assert ("Last decisions" in last) is has_panels
+        assert last.count("\n") < height
 
 
 def test_a_terminal_that_cannot_show_the_picture_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:

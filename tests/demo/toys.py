@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from berth.demo.closing import ClosingText
 from berth.demo.drawing import Scene
 from berth.demo.picture import Picture
 from berth.demo.play import WatchEvent
@@ -118,6 +119,9 @@ class ToyView:
 
     def show(self, scene: Scene) -> None:
         self.scenes += 1
+
+    def end(self, text: ClosingText) -> None:
+        """Nobody reads it."""
 
     def close(self) -> None:
         """Nothing to close."""

@@ -83,13 +83,13 @@ class EmbeddedEnvironment:
         self._folder = Path(tempfile.mkdtemp(prefix="berth-demo-"))
         self.kubeconfig = self._folder / "kubeconfig"
         self._store = Store(clock.wall, seed=seed)
-        self.token_file = self._folder / "token"
-        """The token of an administrator, for the operator's metrics."""
+        self.header_file = self._folder / "header"
+        """The header with the token of an administrator, for the operator's metrics: curl -H @FILE."""
         token = secrets.token_urlsafe(32)
         administrator = Account("demo", groups=(EVERYTHING, "system:authenticated"))
         # Without a token for the API server itself: kubectl sends none over plain HTTP.
         self._server = SimServer(self._store, clock=clock.wall, accounts={token: administrator})
-        _write_secret(self.token_file, token)
+        _write_secret(self.header_file, f"Authorization: Bearer {token}\n")
         self.operator_address = f"127.0.0.1:{_free_port()}"
         """Where the operator serves health and metrics, over plain HTTP."""
         self._operator = OperatorProcess(self.kubeconfig, self._folder / "operator.log", seed, self.operator_address)

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -9,10 +10,11 @@ from berth.cluster.clock import RealClock
 from berth.demo.command import FAILED, INTERRUPTED, OK, DemoOptions
 from berth.demo.complaints import kept_complaints
 from berth.demo.environment import EmbeddedEnvironment
+from berth.demo.next_steps import steps_afterwards, steps_on_cluster
 from berth.demo.play import Interrupted, Play
-from berth.demo.scenario import DEFAULT_TIMING, GIANT, NAMESPACE, Timing, make_plan
+from berth.demo.scenario import DEFAULT_TIMING, Timing, make_plan
 from berth.demo.svg import save_svg
-from berth.demo.verdict import problems_of, summary
+from berth.demo.verdict import closing_text, problems_of
 from berth.demo.views import make_view, say
 
 
@@ -43,18 +45,21 @@ async def _perform(
         view.close()
         say(console, "interrupted: the operator and the cluster are stopped")
         return INTERRUPTED
-    finally:
+    except BaseException:
         view.close()
-    for line in summary(plan, play.picture, play.record, play.now_seconds, options.seed):
-        say(console, line)
+        raise
     problems = problems_of(plan, play.picture, play.record) + _save(play, options)
-    _complain(console, problems)
+    text = closing_text(plan, play.picture, play.record, play.now_seconds, options.seed, problems)
+    keeps = options.keep and not play.record.trouble
+    view.end(replace(text, next_steps=steps_on_cluster(environment) if keeps else steps_afterwards()))
+    view.close()
     if play.record.trouble:
         return FAILED
     if options.keep:
-        await _keep(console, environment, stopping)
+        await _keep(environment, stopping)
     ending = await environment.end()
-    _complain(console, [ending] if ending else [])
+    if ending:
+        say(console, f"FAILED: {ending}")
     return FAILED if problems or ending else OK
 
 
@@ -68,21 +73,7 @@ def _save(play: Play, options: DemoOptions) -> list[str]:
     return []
 
 
-def _complain(console: Console, problems: list[str]) -> None:
-    for problem in problems:
-        say(console, f"FAILED: {problem}")
-
-
-async def _keep(console: Console, environment: EmbeddedEnvironment, stopping: asyncio.Event) -> None:
-    for line in (
-        "",
-        "The cluster stays until Ctrl-C. In another terminal:",
-        f"  export KUBECONFIG={environment.kubeconfig}",
-        f"  kubectl -n {NAMESPACE} get deployments,jobs,pods",
-        f"  kubectl -n {NAMESPACE} describe pod {GIANT}",
-        "  kubectl get schedulingpolicies",
-    ):
-        say(console, line)
+async def _keep(environment: EmbeddedEnvironment, stopping: asyncio.Event) -> None:
     ends = [asyncio.ensure_future(stopping.wait()), asyncio.ensure_future(environment.wait_broken())]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     for end in ends:

@@ -4,9 +4,10 @@ The demo is a test of its own: what it shows is checked before it says that all 
 plan and of what was seen; it is plain ASCII text.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from berth.demo.closing import ClosingText
 from berth.demo.picture import DrawnPod, Fullness, Picture
 from berth.demo.scenario import GIANT, NAMESPACE, Plan
 
@@ -68,22 +69,21 @@ def _is_giant(pod: DrawnPod) -> bool:
     return pod.key == f"{NAMESPACE}/{GIANT}"
 
 
-def summary(plan: Plan, picture: Picture, record: DemoRecord, now_seconds: float, seed: int) -> list[str]:
-    """The lines that the demo ends with, without the problems."""
+def closing_text(
+    plan: Plan, picture: Picture, record: DemoRecord, now_seconds: float, seed: int, problems: Sequence[str]
+) -> ClosingText:
+    """Returns what the demo ends with, without the next steps."""
     busy = picture.busy_seconds()
     mean = picture.placed / busy if busy else 0.0
-    lines = [
-        "",
+    changed = record.change_seconds
+    return ClosingText(
         f"{picture.placed} of {plan.pods} pods placed on {len(plan.machines)} nodes in {now_seconds:.1f} s "
         f"(seed {seed}): {mean:.0f} pods/s while there was work, {picture.peak_rate()} in the best second",
-        "",
-        *_table(picture, record),
-        "",
-    ]
-    lines += [f"pending: {pod.key}: {pod.refusal or 'not tried yet'}" for pod in picture.waiting()[:NAMED_PODS]]
-    if record.change_seconds is not None:
-        lines.append(f"policy: from spreading to packing in {record.change_seconds:.1f} s, nothing restarted")
-    return lines
+        list(_table(picture, record)),
+        [f"pending: {pod.key}: {pod.refusal or 'not tried yet'}" for pod in picture.waiting()[:NAMED_PODS]],
+        "" if changed is None else f"policy: from spreading to packing in {changed:.1f} s, nothing restarted",
+        [f"FAILED: {problem}" for problem in problems],
+    )
 
 
 def _table(picture: Picture, record: DemoRecord) -> Iterator[str]:

@@ -10,18 +10,22 @@ from typing import Protocol
 from rich.console import Console
 from rich.live import Live
 
-from berth.demo.drawing import STEPS, Scene, draw
+from berth.demo.closing import ClosingText, lines_on_screen
+from berth.demo.drawing import STEPS, Scene, draw, draw_end, end_lines
 
 LINE_SECONDS = 2.0
 FRAME_SECONDS = 0.2
+WHOLE_PICTURE_LINES = 22
 
 
 class DemoView(Protocol):
-    """Something to look at; `close` leaves what was shown where it is."""
+    """Something to look at. `close` leaves what was shown where it is; `end` leaves it with text below."""
 
     def tell(self, now_seconds: float, headline: str) -> None: ...
 
     def show(self, scene: Scene) -> None: ...
+
+    def end(self, text: ClosingText) -> None: ...
 
     def close(self) -> None: ...
 
@@ -68,9 +72,25 @@ class Screen:
         # One line less than there are: a picture as high as the terminal makes it scroll.
         self._live.update(draw(scene, width, height - 1), refresh=True)
 
+    def end(self, text: ClosingText) -> None:
+        """The bars stay above the text, with the whole picture where there is room for both."""
+        if self._latest is None or not self._live.is_started:
+            return
+        width, height = self._console.size
+        # The line of the prompt, which comes last, must not push the first one out.
+        lines = text.fit(width, height - 1 - end_lines(self._latest))
+        left = height - 1 - lines_on_screen(lines, width)
+        draw_it = draw if left >= WHOLE_PICTURE_LINES else draw_end
+        self._live.update(draw_it(self._latest, width, left), refresh=True)
+        self._live.stop()
+        for line in lines:
+            say(self._console, line)
+
     def close(self) -> None:
         """The last picture stays."""
-        if self._live.is_started and self._latest is not None:
+        if not self._live.is_started:
+            return
+        if self._latest is not None:
             self._draw(self._latest)
         self._live.stop()
 
@@ -94,6 +114,10 @@ class Lines:
         if numbers != self._last:
             self._last = numbers
             self.tell(scene.now_seconds, numbers)
+
+    def end(self, text: ClosingText) -> None:
+        for line in text.whole():
+            say(self._console, line)
 
     def close(self) -> None:
         """Lines need no end."""
