@@ -41,7 +41,7 @@ NOMINATED ?=
 OUT ?=
 
 .PHONY: help install demo test test-all check docs site lock sbom control-plane cluster-test oracle vectors device-vectors simulate mutations soak clean
-.PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-cluster bench-scale bench-takeover bench-floods bench-writes bench-simulate
+.PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-explain-steps bench-cluster bench-scale bench-takeover bench-floods bench-writes bench-simulate
 
 help: ## list the targets
 	@echo "usage: make TARGET [ARGS='...']"
@@ -160,8 +160,8 @@ bench: $(READY) ## bench-engine, bench-expressions and bench-rollouts, then benc
 	@$(MAKE) --no-print-directory bench-cluster
 
 # Figures of one core: numpy must not start threads.
-bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-floods: export OMP_NUM_THREADS = 1
-bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-floods: export OPENBLAS_NUM_THREADS = 1
+bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-explain-steps bench-floods: export OMP_NUM_THREADS = 1
+bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-explain-steps bench-floods: export OPENBLAS_NUM_THREADS = 1
 
 bench-engine: $(READY) ## decision times at 1,000, 5,000 and 20,000 nodes, by what pods ask for
 	@$(RUN) -m bench.engine $(ARGS)
@@ -177,6 +177,9 @@ bench-storms: $(READY) ## what one event costs where thousands of pods wait: mak
 
 bench-loop-steps: $(READY) ## the longest step of the event loop at 5,000 nodes and 50,000 pods: make bench-loop-steps [ARGS='--nodes 500']
 	@PYTHONPATH=tests $(RUN) -m bench.loop_steps $(ARGS)
+
+bench-explain-steps: $(READY) ## the same while explanations are asked for: make bench-explain-steps [ARGS='--nodes 500']
+	@PYTHONPATH=tests $(RUN) -m bench.explain_steps $(ARGS)
 
 bench-floods: $(READY) ## what one user can do to the others by multiplying something: make bench-floods [ARGS='--nodes 500 --many 100']
 	@PYTHONPATH=tests $(RUN) -m bench.floods $(ARGS)

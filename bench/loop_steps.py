@@ -20,7 +20,7 @@ import logging
 import tempfile
 import time
 from asyncio import events
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -61,8 +61,9 @@ class Phase:
 class Steps:
     """Times every step of the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget_ms: float = BUDGET_MS) -> None:
         self.phases: list[Phase] = []
+        self._budget_ms = budget_ms
         self._steps: list[tuple[float, str]] = []
 
     @contextmanager
@@ -80,7 +81,7 @@ class Steps:
 
     def end_phase(self, name: str) -> None:
         longest, what = max(self._steps, default=(0.0, ""))
-        over = sum(1 for step, _ in self._steps if step > BUDGET_MS)
+        over = sum(1 for step, _ in self._steps if step > self._budget_ms)
         self.phases.append(Phase(name, round(longest, 1), over, what))
         self._steps.clear()
         say(f"{name:<32}{longest:>8.1f} ms {over:>5}  {what}")
@@ -163,7 +164,7 @@ def _same(body: Any) -> Any:
     return body
 
 
-async def run(nodes: int) -> list[Phase]:
+async def run(nodes: int, course_of: Callable[[Runtime, dict[str, list[Body]]], Course]) -> list[Phase]:
     say(f"making {nodes:,} nodes and {nodes * worlds.PODS_PER_NODE:,} pods")
     objects = make_objects(nodes)
     server = MemoryServer(objects)
@@ -175,7 +176,7 @@ async def run(nodes: int) -> list[Phase]:
         runtime = make_runtime(options, api=api, credentials=credentials, collector=Collector())
         for resource in runtime.resources:
             server.prepare(resource.path, METADATA_ONLY, METADATA_PAGE)
-        course = Course(runtime, objects, Steps())
+        course = course_of(runtime, objects)
         await course.run()
         await runtime.stop()
     return course.steps.phases
@@ -184,32 +185,35 @@ async def run(nodes: int) -> list[Phase]:
 class Course:
     """The phases, one after the other."""
 
-    def __init__(self, runtime: Runtime, objects: dict[str, list[Body]], steps: Steps) -> None:
+    def __init__(self, runtime: Runtime, objects: dict[str, list[Body]], budget_ms: float = BUDGET_MS) -> None:
         self.runtime = runtime
-        self.steps = steps
+        self.steps = Steps(budget_ms)
         self._objects = {path: [orjson.dumps(body) for body in bodies] for path, bodies in objects.items()}
         self._version = 2_000_000
 
     async def run(self) -> None:
         with self.steps.watched():
             await self.runtime.start()
-            for phase in (
-                self.read_lists,
-                self.become_ready,
-                self.be_calm,
-                self.compare,
-                self.confirm,
-                self.follow_changes,
-                self.show_metrics,
-                self.place_pods,
-                self.report,
-                self.take_policies,
-                self.dump,
-                self.replace_pods,
-            ):
+            for phase in self.phases():
                 await asyncio.create_task(phase(), name="bench")
                 await asyncio.sleep(0)
                 self.steps.end_phase(phase.__name__.replace("_", " "))
+
+    def phases(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
+        return (
+            self.read_lists,
+            self.become_ready,
+            self.be_calm,
+            self.compare,
+            self.confirm,
+            self.follow_changes,
+            self.show_metrics,
+            self.place_pods,
+            self.report,
+            self.take_policies,
+            self.dump,
+            self.replace_pods,
+        )
 
     async def read_lists(self) -> None:
         for resource in self.runtime.resources:
@@ -222,7 +226,7 @@ class Course:
             self.runtime.watch_intake.end_list(listed)
 
     async def become_ready(self) -> None:
-        await self._wait(lambda: self.runtime.readiness().is_ready)
+        await self.wait(lambda: self.runtime.readiness().is_ready)
 
     async def be_calm(self) -> None:
         """What follows by itself: the comparison of what was only sampled, the first reports."""
@@ -245,8 +249,7 @@ class Course:
             for raw in raws[begin : begin + BATCH]:
                 body = orjson.loads(raw)
                 change(body)
-                self._version += 1
-                body["metadata"]["resourceVersion"] = str(self._version)
+                body["metadata"]["resourceVersion"] = self.next_version()
                 changes.append((type_, body))
             self.runtime.watch_intake.on_changes("Pod", changes)
             await asyncio.sleep(0)
@@ -264,17 +267,24 @@ class Course:
         for number in range(2 * NEW_PODS):
             cpu = 100 if number % 2 else 1_000_000
             body = worlds.pod_body(f"new-{number}", cpu_millicores=cpu, labels={"app": "new"}, image="example.com/new")
-            self._version += 1
-            body["metadata"]["resourceVersion"] = str(self._version)
+            body["metadata"]["resourceVersion"] = self.next_version()
             self.runtime.watch_intake.on_changes("Pod", [("ADDED", body)])
             if number % BATCH == 0:
                 await asyncio.sleep(0)
-        await self._wait(lambda: sum(self.runtime.statistics()["scheduler"]["attempts"].values()) >= 2 * NEW_PODS)
+        await self.wait(lambda: self.attempts() >= 2 * NEW_PODS)
+
+    def attempts(self) -> int:
+        """How many there were since the start."""
+        return sum(self.runtime.statistics()["scheduler"]["attempts"].values())
+
+    def next_version(self) -> str:
+        """The resourceVersion of the next change."""
+        self._version += 1
+        return str(self._version)
 
     async def take_policies(self) -> None:
         """A policy for every pod that waits, changed a few times."""
         for generation in range(1, 6):
-            self._version += 1
             body = {
                 "apiVersion": "berth.dev/v1alpha1",
                 "kind": "SchedulingPolicy",
@@ -282,7 +292,7 @@ class Course:
                     "name": "steps",
                     "uid": "uid-steps",
                     "generation": generation,
-                    "resourceVersion": str(self._version),
+                    "resourceVersion": self.next_version(),
                 },
                 "spec": {"schedulerName": "berth", "base": "KubernetesDefault", "tieBreak": "Random"},
             }
@@ -303,7 +313,8 @@ class Course:
             self.runtime.dump()
             await self.runtime.components.dump.wait()
 
-    async def _wait(self, is_so: Callable[[], bool]) -> None:
+    async def wait(self, is_so: Callable[[], bool]) -> None:
+        """Until it is so."""
         give_up = time.monotonic() + PATIENCE_SECONDS
         while not is_so():
             if time.monotonic() > give_up:
@@ -321,11 +332,16 @@ def _rename(body: Body) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="bench.loop_steps", description=__doc__.partition("\n")[0])
+    report("bench.loop_steps", __doc__.partition("\n")[0], Course)
+
+
+def report(program: str, text: str, course_of: Callable[[Runtime, dict[str, list[Body]]], Course]) -> None:
+    """Runs the course with the options of the command line, and says which step was the longest."""
+    parser = argparse.ArgumentParser(prog=program, description=text)
     parser.add_argument("--nodes", type=positive, default=5000, metavar="N", help="(default: 5000)")
     parser.add_argument("--json", metavar="FILE", help="write the figures there as well")
     options = parser.parse_args()
-    phases = asyncio.run(run(options.nodes))
+    phases = asyncio.run(run(options.nodes, course_of))
     worst = max(phases, key=lambda phase: phase.longest_ms)
     print(f"longest step: {worst.longest_ms} ms, in {worst.name} ({worst.what})")
     if options.json:

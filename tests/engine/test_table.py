@@ -51,6 +51,20 @@ def test_pods_that_ask_for_all_there_can_be_fill_their_node_and_leave_no_trace()
     assert not table._beyond
 
 
+def test_a_node_that_comes_and_goes_leaves_no_gap_and_the_names_in_order() -> None:
+    table = NodeTable()
+    for name in ("b", "d", "a"):
+        table.set_node(parse_node(make_node(name)))
+    before = table.sorted_names
+    assert (before, table.rows_by_name.tolist()) == (["a", "b", "d"], [2, 0, 1])
+    table.set_node(parse_node(make_node("c")))
+    assert (table.sorted_names, table.rows_by_name.tolist()) == (["a", "b", "c", "d"], [2, 0, 3, 1])
+    table.remove_node("c")
+    assert (table.sorted_names, table.rows_by_name.tolist()) == (before, [2, 0, 1])
+    assert table.rows == slice(0, 3)
+    assert before == ["a", "b", "d"]  # whoever reads the names meanwhile is not disturbed
+
+
 def test_a_pod_is_in_the_table_at_most_once() -> None:
     table = NodeTable()
     pod = parse_pod(make_pod("p"))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.ma  # np.unique needs it, and imports it in its first call: tens of milliseconds of the loop
 from numpy.typing import NDArray
 
 from berth.engine.diagnosis import NO_NODES, Diagnosis, Opinion, Survey

@@ -5,6 +5,7 @@ that of a filter that does not read them, requests above what the node has in al
 counts as "not now".
 """
 
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -78,7 +79,8 @@ def _stopped(judgement: Judgement, stop: Opinion) -> Prospect:
 def _not_now(judgement: Judgement, possible: "np.typing.NDArray[np.intp]") -> Prospect:
     order = np.lexsort((judgement.by_name[possible], judgement.refusing[possible]))
     nearest = possible[order[: 2 * MOST_NEAR]].tolist()
-    tried = [judgement.table.name(int(judgement.rows[at])) for at in nearest if _could(judgement, at)][:MOST_NEAR]
+    possible_now = (judgement.table.name(int(judgement.rows[at])) for at in nearest if _could(judgement, at))
+    tried = list(islice(possible_now, MOST_NEAR))  # each takes a trial
     nodes, such = len(possible), f"{count(len(possible), 'node')} of {judgement.nodes:,}"
     if tried:
         text = f"Not now: {such} could take it if pods left them, such as {some(tried, MOST_NEAR)}."

@@ -38,11 +38,11 @@ def nominate(
     for restart in range(MOST_RESTARTS + 1):
         search = _Search(judgement, preemption, wanted, (most_nodes, most_tried))
         while not search.is_over:
-            search.go_on()
             if restart < MOST_RESTARTS:
                 yield
                 if not judgement.is_current:
                     break
+            search.go_on()
         else:
             return search.result()
         judgement = Judgement(judgement.pod, judgement.pipeline, judgement.state)

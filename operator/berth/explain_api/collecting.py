@@ -11,7 +11,7 @@ from berth.scheduler.ports import Clock
 
 SLICE_SECONDS = 0.002
 REST = 3.0  # pause after a slice, as a multiple of its duration: questions take a quarter of the time at most
-SORTED_AT_ONCE = 500
+SORTED_AT_ONCE = 100
 
 Source = TypeVar("Source")
 

@@ -4,13 +4,14 @@ Every method runs in the scheduler's loop, in pieces of a few milliseconds, with
 (`collecting.Slices`). What a piece reads belongs to one moment; the cluster may change between two pieces.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeVar
 
 from berth.explain.explainer import Explainer
 from berth.explain.judgement import Judgement
-from berth.explain.objects import to_object
+from berth.explain.objects import to_object, verdict_object
 from berth.explain.records import NodeVerdict
 from berth.explain.steps import Steps
 from berth.explain.subjects import find_subject
@@ -49,9 +50,20 @@ class LiveExplanations:
         if subject is None:
             return None
         steps = self._explainer.explain(subject, verdicts_of=detail.nodes, every_node=detail.every_node)
-        body = to_object(await self._run(steps))
+        said = await self._run(steps)
+        body = to_object(replace(said, verdicts=()))
+        if said.verdicts:
+            body["status"]["verdicts"] = await self._verdicts(said.verdicts)
         body["status"]["leads"] = self._of.leads()
         return body
+
+    async def _verdicts(self, verdicts: Sequence[NodeVerdict]) -> list[Body]:
+        """Returns their bodies, made a few at a time: there may be one for each node."""
+        slices, bodies = self._slices(), []
+        for verdict in verdicts:
+            bodies.append(verdict_object(verdict))
+            await slices.breathe()
+        return bodies
 
     async def pending(self, wanted: Wanted) -> Found:
         collection = Collection(

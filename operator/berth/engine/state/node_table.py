@@ -34,6 +34,7 @@ One event loop writes the table, and decisions read it without yielding to that 
 snapshots.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Set
 from contextlib import contextmanager
@@ -179,6 +180,7 @@ class NodeTable:
         if before is None:
             self._known_rows.add(row)
             self._forget_row_order()
+            self._insert_name(node.name, row)
         if before is None or before.allocatable != node.allocatable:
             self._set_allocatable(row, {} if before is None else before.allocatable, node.allocatable)
         self._set_static(row, before, node)
@@ -194,6 +196,7 @@ class NodeTable:
         self.images.replace(row, node.images, {})
         self._known_rows.discard(row)
         self._forget_row_order()
+        self._remove_name(name)
         self._set_allocatable(row, node.allocatable, {})
         self._taints.release(int(self.taint_sets[row]))
         self.taint_sets[row] = 0
@@ -503,8 +506,12 @@ class NodeTable:
         slot = self._slot(row)
         if slot.node is None and not slot.pods:
             del self._row_of[slot.name]
-            self._slots[row] = None
-            self._free.append(row)
+            if row == len(self._slots) - 1:  # without a gap at the end rows stay a slice
+                self._slots.pop()
+            else:
+                self._slots[row] = None
+                self._free.append(row)
+            self._rows = None
 
     def compact(self) -> None:
         """Frees the memory of removed pods: dicts and columns do not shrink by themselves."""
@@ -514,7 +521,26 @@ class NodeTable:
         self._row_of_pod = dict(self._row_of_pod)
 
     def _forget_row_order(self) -> None:
-        self._rows = self._sorted_names = self._rows_by_name = self._name_order = None
+        self._rows = self._name_order = None
+
+    def _insert_name(self, name: str, row: int) -> None:
+        """Updates the order of names, if it is known: sorting all names again takes milliseconds at 5,000 nodes."""
+        if self._sorted_names is None:
+            return
+        names = self._sorted_names
+        place = bisect_left(names, name)
+        self._sorted_names = [*names[:place], name, *names[place:]]  # others may be reading the old list
+        if self._rows_by_name is not None:
+            self._rows_by_name = np.insert(self._rows_by_name, place, row)
+
+    def _remove_name(self, name: str) -> None:
+        if self._sorted_names is None:
+            return
+        names = self._sorted_names
+        place = bisect_left(names, name)
+        self._sorted_names = [*names[:place], *names[place + 1 :]]
+        if self._rows_by_name is not None:
+            self._rows_by_name = np.delete(self._rows_by_name, place)
 
     def _set_allocatable(self, row: int, before: Mapping[str, int], amounts: Mapping[str, int]) -> None:
         numbering = self._numbers.replace(before, amounts)
