@@ -5,7 +5,8 @@ a manifest becomes a Policy, or a list of problems      schema, entries, setting
 a policy that is based on another one                   bases, defaults, resolution
 a Policy becomes an ActivePolicy with its pipeline      compile, refusals, expressions/
 the objects of the cluster, and which one decides       policy_objects, conflicts, selection, policy_store
-what the status says, and the pods that none selects    status, counting, usage, fingerprint, unserved
+what the status says, and the pods that none selects    status, status_events, counting, usage, fingerprint, unserved
+what would be said of a policy that is not applied yet  reviewing
 what settings and feature gates forbid                  limits, features, addresses
 kube-scheduler's configurations, files of policies      importing/, linting, documents
 """

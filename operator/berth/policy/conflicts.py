@@ -155,9 +155,18 @@ class Conflicts:
     def superseder(self, name: str) -> str | None:
         """Returns the first policy that decides for every pod that this one matches, or None."""
         entry = self._entries.get(name)
-        if entry is None or not entry.covered_by:
-            return None
-        return min(entry.covered_by, key=lambda other: (self._entries[other].claim.rank, other))
+        return None if entry is None else self._first(entry.covered_by)
+
+    def preview(self, policy: Policy) -> tuple[str | None, tuple[str, ...]]:
+        """Returns what would be the superseder and the rivals of the policy if it were entered. Enters nothing."""
+        entry = _Entry(_Claim.of(policy), policy.scheduler_name)
+        for name, other in self._by_scheduler.get(policy.scheduler_name, {}).items():
+            if name != policy.name:
+                _meet(entry, _Entry(other.claim, other.scheduler_name))
+        return self._first(entry.covered_by), tuple(sorted(entry.rivals))
+
+    def _first(self, names: set[str]) -> str | None:
+        return min(names, key=lambda name: (self._entries[name].claim.rank, name), default=None)
 
 
 def _meet(one: _Entry, other: _Entry) -> bool:

@@ -101,9 +101,9 @@ def _lint_document(
         for refusal in _limits(objects.records.get(name)):
             message = f"refused under default settings: {refusal.message}"
             yield LintFinding(file, name, refusal.field, "warning", message)
-        for trap in _traps(document.get("spec")):
+        for trap in expression_traps(document.get("spec")):
             yield LintFinding(file, name, trap.field, "warning", trap.message)
-        for message in _warnings(name, conflicts):
+        for message in conflict_warnings(conflicts.superseder(name), conflicts.rivals(name)):
             yield LintFinding(file, name, "", "warning", message)
 
 
@@ -166,7 +166,7 @@ def _limits(record: PolicyRecord | None) -> Iterator[Problem]:
         yield from DEFAULT_LIMITS.refusals(record.last_good.policy, record.base)
 
 
-def _traps(spec: object) -> Iterator[Problem]:
+def expression_traps(spec: object) -> Iterator[Problem]:
     """Yields what fails on some nodes or for some pods, of the expressions in a policy without errors."""
     for field in ("predicates", "priorities"):
         entries = spec.get(field) if isinstance(spec, Mapping) else None
@@ -184,9 +184,9 @@ def _conflicts(objects: PolicyObjects) -> Conflicts:
     return conflicts
 
 
-def _warnings(name: str, conflicts: Conflicts) -> Iterator[str]:
-    superseder = conflicts.superseder(name)
-    others = [rival for rival in conflicts.rivals(name) if rival != superseder]
+def conflict_warnings(superseder: str | None, rivals: Iterable[str]) -> Iterator[str]:
+    """Returns what the author of a policy should know of other policies that match the same pods."""
+    others = [rival for rival in rivals if rival != superseder]
     if superseder is not None:
         yield f"never decides: {superseder} comes first for every pod that it matches"
     if others:

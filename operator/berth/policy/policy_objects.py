@@ -7,7 +7,7 @@ While objects are still being listed, one without a valid base is not judged: it
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from berth.policy.bases import Bases, dependants, find_ring
 from berth.policy.compile import ActivePolicy, load_policy
@@ -23,6 +23,7 @@ ResolvedBase = ActivePolicy | tuple[str, ...] | None
 """The base; or the names of the cycle that it is in; None if there is no such policy, or none is needed."""
 
 logger = logging.getLogger(__name__)
+_SILENT = logging.Logger("trials of policies", logging.CRITICAL)  # outside the hierarchy, so that it stays off
 
 
 @dataclass(slots=True)
@@ -67,12 +68,16 @@ class PolicyObjects:
     """Loads policy objects. `features`: what policies may use; `limits`: what they may not do.
 
     `is_complete`: whether a base that is not among them is missing; if not, it may still come, until `complete`.
+    `is_logged`: whether the log says what was loaded.
     """
 
-    def __init__(self, features: Features = ALL, limits: Limits = NO_LIMITS, *, is_complete: bool = True) -> None:
+    def __init__(
+        self, features: Features = ALL, limits: Limits = NO_LIMITS, *, is_complete: bool = True, is_logged: bool = True
+    ) -> None:
         self._features = features
         self._limits = limits
         self._is_complete = is_complete
+        self._log = logger if is_logged else _SILENT
         self.records: dict[str, PolicyRecord] = {}
 
     def observe(self, manifest: Manifest) -> list[str]:
@@ -94,6 +99,12 @@ class PolicyObjects:
         if not record.waits_for_base:
             self._load(record)
         return [name, *self._follow(name)]
+
+    def trial(self) -> "PolicyObjects":
+        """Returns a copy to try a change on: it logs nothing, and this one does not change with it."""
+        copy = PolicyObjects(self._features, self._limits, is_logged=False)
+        copy.records = {name: replace(record) for name, record in self.records.items()}
+        return copy
 
     def complete(self) -> list[str]:
         """All objects are listed: judges those whose base has not come; returns the names of all that were loaded."""
@@ -136,7 +147,7 @@ class PolicyObjects:
             active = self._resolve(record)
         except PolicyError as error:
             record.problems = error.problems
-            logger.warning("Generation %d is refused: %s", record.generation, error, extra=_fields(record))
+            self._log.warning("Generation %d is refused: %s", record.generation, error, extra=_fields(record))
             return
         record.problems = ()
         meaning = fingerprint(active.policy)
@@ -144,7 +155,7 @@ class PolicyObjects:
         if known is None or known.policy.generation != record.generation or record.fingerprint != meaning:
             record.last_good, record.fingerprint = active, meaning
             text = "SchedulingPolicy %s: generation %d (%s) is valid."
-            logger.info(text, record.name, record.generation, meaning, extra=_fields(record))
+            self._log.info(text, record.name, record.generation, meaning, extra=_fields(record))
 
     def _resolve(self, record: PolicyRecord) -> ActivePolicy:
         """Raises PolicyError whatever goes wrong: one policy must not prevent the others from loading."""

@@ -45,6 +45,7 @@ from berth.policy.features import ALL, Features
 from berth.policy.limits import NO_LIMITS, Limits
 from berth.policy.policy_objects import PolicyObjects, PolicyRecord, identity_of
 from berth.policy.records import Mode
+from berth.policy.reviewing import PolicyReview, review_policy, review_removal
 from berth.policy.selection import PolicySelector, selects
 from berth.policy.status import PolicyStanding, PolicyState, Status, active_reason, describe, find_problem
 from berth.policy.status_events import StatusChange
@@ -177,6 +178,16 @@ class PolicyStore:
             return
         self.usage.end(name, record.uid)
         self._settle(self._objects.remove(name))
+
+    # --- what would be said
+
+    def review(self, manifest: Mapping[str, object]) -> PolicyReview:
+        """Returns the problems and warnings that the policy would get if it were applied now. Changes nothing."""
+        return review_policy(self._objects, self._conflicts, manifest)
+
+    def review_removal(self, name: str) -> PolicyReview:
+        """Returns what would be said if the policy were deleted now."""
+        return review_removal(self._objects, name)
 
     # --- what there is to say
 
