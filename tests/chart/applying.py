@@ -119,6 +119,8 @@ def berth_as_account(
     log = folder / "berth.log"
     # Several may run at a time, on one machine, and nobody has to reach this address.
     own = [f"--explain-address=127.0.0.1:{free_port()}", f"--advertise-address={UNREACHABLE}"]
+    if "webhookAddress" in chart.configuration:
+        own.append(f"--webhook-address=127.0.0.1:{free_port()}")
     return BerthProcess(kubeconfig, f"--config={configuration}", *own, *arguments, log=log, standalone=False)
 
 

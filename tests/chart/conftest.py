@@ -18,7 +18,10 @@ from control_plane.client import Client
 from control_plane.programs import MissingPrograms, find_programs
 
 # What would outlive the namespace and the cluster's cleaning: an API that nobody serves keeps namespaces from going.
-LEFT_BEHIND = ("APIService", "EndpointSlice", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+LEFT_BEHIND = (
+    *("APIService", "ValidatingWebhookConfiguration", "EndpointSlice"),
+    *("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+)
 
 Install = Callable[[Values], Rendered]
 

@@ -36,6 +36,10 @@ VERBS: dict[tuple[str, str], tuple[str, ...]] = {
     ("authentication.k8s.io", "tokenreviews"): ("create",),
     ("authorization.k8s.io", "subjectaccessreviews"): ("create",),
 }
+# Where the webhook is on, and has a certificate of Berth's own making.
+WEBHOOK: frozenset[Right] = frozenset(
+    (verb, "admissionregistration.k8s.io", "validatingwebhookconfigurations") for verb in ("get", "patch")
+)
 NEEDED: frozenset[Right] = frozenset((verb, group, name) for (group, name), verbs in VERBS.items() for verb in verbs)
 # Where nobody makes the peering object beforehand.
 CREATES_PEERING: Right = ("create", "kopf.dev", "clusterkopfpeerings")

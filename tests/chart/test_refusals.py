@@ -7,6 +7,11 @@ import pytest
 from chart.rendering import HelmFailed, Values, parse, render, template
 
 REFUSALS: dict[str, tuple[Values, str]] = {
+    "a webhook's authority without its certificate": (
+        {"webhook": {"caBundle": "PEM"}},
+        "webhook.caBundle: goes with webhook.tls.secretName only",
+    ),
+    "a webhook that lets users wait": ({"webhook": {"timeoutSeconds": 30}}, "timeoutSeconds"),
     "a bundle for a certificate that is not given": (
         {"explanations": {"caBundle": "PEM"}},
         "explanations.caBundle: goes with explanations.tls.secretName only",

@@ -7,7 +7,15 @@ import base64
 import pytest
 
 from chart.rendering import NAMESPACE, RELEASE, SERVED, Values, notes, parse, render, template, walk
-from chart.value_sets import AS_DEFAULT_SCHEDULER, EVERYTHING, MINIMAL, MONITORED, VALUE_SETS, WITHOUT_RIGHTS
+from chart.value_sets import (
+    AS_DEFAULT_SCHEDULER,
+    EVERYTHING,
+    MINIMAL,
+    MONITORED,
+    VALUE_SETS,
+    WITH_WEBHOOK,
+    WITHOUT_RIGHTS,
+)
 
 CLUSTER_WIDE = {
     "ClusterRole",
@@ -16,6 +24,7 @@ CLUSTER_WIDE = {
     "ClusterKopfPeering",
     "SchedulingPolicy",
     "APIService",
+    "ValidatingWebhookConfiguration",
 }
 every_set = pytest.mark.parametrize("values", VALUE_SETS.values(), ids=VALUE_SETS)
 
@@ -237,6 +246,10 @@ def test_every_value_reaches_the_configuration() -> None:
         "explainService": f"{NAMESPACE}/{RELEASE}-explain",
         "explainTlsCertFile": "/etc/berth/explain-tls/tls.crt",
         "explainTlsPrivateKeyFile": "/etc/berth/explain-tls/tls.key",
+        "webhookAddress": "[::]:20263",
+        "webhookService": f"{NAMESPACE}/{RELEASE}-webhook",
+        "webhookTlsCertFile": "/etc/berth/webhook-tls/tls.crt",
+        "webhookTlsPrivateKeyFile": "/etc/berth/webhook-tls/tls.key",
         "rememberedDecisions": 50,
         "logLevel": "debug",
         "logFormat": "text",
@@ -340,6 +353,8 @@ def test_connections_are_admitted_to_the_two_ports_only() -> None:
 
     assert spec["policyTypes"] == ["Ingress"]
     assert spec["ingress"] == [{"ports": [{"protocol": "TCP", "port": port}]} for port in ("https", "explain")]
+    with_webhook = render(WITH_WEBHOOK).one("NetworkPolicy")["spec"]
+    assert [rule["ports"][0]["port"] for rule in with_webhook["ingress"]] == ["https", "explain", "webhook"]
     silent = render({"explanations": {"enabled": False}}).one("NetworkPolicy")["spec"]
     assert silent["ingress"] == [{"ports": [{"protocol": "TCP", "port": "https"}]}]
     restricted = render(EVERYTHING).one("NetworkPolicy")["spec"]
@@ -377,7 +392,7 @@ def test_a_certificate_that_is_given_is_mounted_and_trusted() -> None:
     api_service = chart.one("APIService")
     assert base64.b64decode(api_service["spec"]["caBundle"]).startswith(b"-----BEGIN CERTIFICATE")
     assert api_service["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "berth-system/explain"}
-    assert chart.one("EndpointSlice")["addressType"] == "IPv6"
+    assert chart.one("EndpointSlice", "berth-explain")["addressType"] == "IPv6"
 
 
 def test_without_explanations_nothing_is_served_and_nothing_remembered() -> None:
@@ -385,6 +400,55 @@ def test_without_explanations_nothing_is_served_and_nothing_remembered() -> None
     assert not [key for key in chart.configuration if key.startswith("explain")]
     assert chart.configuration["featureGates"] == {"Explanations": False}
     assert [port["name"] for port in chart.container["ports"]] == ["https"]
+
+
+# --- the webhook -----------------------------------------------------------------------------------------------------
+
+
+def test_the_webhook_fails_open_has_no_side_effects_and_is_asked_about_policies_only() -> None:
+    chart = render(WITH_WEBHOOK)
+    configuration = chart.one("ValidatingWebhookConfiguration")
+    assert configuration["metadata"]["name"] == "policies.berth.dev"
+    [webhook] = configuration["webhooks"]
+    assert (webhook["failurePolicy"], webhook["sideEffects"], webhook["timeoutSeconds"]) == ("Ignore", "None", 5)
+    [rule] = webhook["rules"]
+    assert rule["resources"] == ["schedulingpolicies"], "not their status, which Berth writes"
+    assert rule["operations"] == ["CREATE", "UPDATE", "DELETE"]
+    assert "caBundle" not in webhook["clientConfig"], "the leader sees to it, and an upgrade must not take it away"
+    place = {"namespace": NAMESPACE, "name": "berth-webhook", "port": 443, "path": "/validate"}
+    assert webhook["clientConfig"]["service"] == place
+
+
+def test_the_webhook_is_served_by_the_leader_that_the_service_leads_to() -> None:
+    chart = render(WITH_WEBHOOK)
+    service = chart.one("Service", "berth-webhook")["spec"]
+    assert service["ports"] == [{"name": "webhook", "port": 443, "targetPort": 10263, "protocol": "TCP"}]
+    assert "selector" not in service
+    slice_ = chart.one("EndpointSlice", "berth-webhook")
+    assert slice_["metadata"]["labels"]["kubernetes.io/service-name"] == "berth-webhook"
+    assert not {"endpoints", "ports"} & set(slice_)
+    assert chart.configuration["webhookAddress"] == "0.0.0.0:10263"
+    assert chart.configuration["webhookService"] == f"{NAMESPACE}/berth-webhook"
+    alone = render({**WITH_WEBHOOK, "explanations": {"enabled": False}})
+    assert [port["name"] for port in alone.container["ports"]] == ["https", "webhook"]
+    assert [each["name"] for each in alone.container["env"]] == ["BERTH_ADVERTISE_ADDRESS"]
+
+
+def test_a_certificate_for_the_webhook_is_mounted_and_trusted() -> None:
+    chart = render(EVERYTHING)
+    [volume] = [each for each in chart.pod["volumes"] if each["name"] == "webhook-tls"]
+    assert volume["secret"]["secretName"] == "webhook-tls"
+    assert chart.configuration["webhookTlsCertFile"] == "/etc/berth/webhook-tls/tls.crt"
+    configuration = chart.one("ValidatingWebhookConfiguration")
+    [webhook] = configuration["webhooks"]
+    assert base64.b64decode(webhook["clientConfig"]["caBundle"]).startswith(b"-----BEGIN CERTIFICATE")
+    assert configuration["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "berth-system/webhook"}
+
+
+def test_there_is_no_webhook_by_default() -> None:
+    chart = render()
+    assert not [key for key in chart.configuration if key.startswith("webhook")]
+    assert "webhook" not in [port["name"] for port in chart.container["ports"]]
 
 
 def test_only_a_certificate_that_nobody_can_verify_is_not_verified() -> None:

@@ -10,9 +10,9 @@ import re
 
 import pytest
 
-from chart.needed import CREATES_PEERING, NEEDED
+from chart.needed import CREATES_PEERING, NEEDED, WEBHOOK
 from chart.rendering import CHART, ROOT, Values, render, rights
-from chart.value_sets import EVERYTHING, MINIMAL, VALUE_SETS, WITHOUT_RIGHTS
+from chart.value_sets import EVERYTHING, MINIMAL, VALUE_SETS, WITH_WEBHOOK, WITHOUT_RIGHTS
 
 BUDGETS = {(verb, "policy", "poddisruptionbudgets") for verb in ("get", "list", "watch")}
 PREEMPTION = {("delete", "", "pods")} | BUDGETS
@@ -27,7 +27,7 @@ PEERING = {(verb, "kopf.dev", "clusterkopfpeerings") for verb in ("get", "list",
 
 @pytest.mark.parametrize("values", [each for name, each in VALUE_SETS.items() if name != "minimal"])
 def test_no_right_is_to_everything_or_to_secrets(values: Values) -> None:
-    for rule in render(values).rules + render(values).one("Role")["rules"]:
+    for rule in render(values).rules + [rule for role in render(values).all("Role") for rule in role["rules"]]:
         assert set(rule) <= {"apiGroups", "resources", "resourceNames", "verbs"}
         words = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
         assert not [word for word in words if "*" in word]
@@ -96,6 +96,20 @@ def test_explanations_have_their_rights_only_when_they_are_on_and_each_to_one_ob
     assert ("patch", "apiregistration.k8s.io", "apiservices") not in rights(given.granted)
 
 
+def test_the_webhook_has_its_rights_only_when_it_is_on_and_each_to_one_object() -> None:
+    on = render(WITH_WEBHOOK)
+    assert rights(on.granted) - rights(render().granted) == WEBHOOK
+    assert "ValidatingWebhookConfiguration" not in render().kinds()
+    for rule in on.granted:
+        if rights([rule]) & (WEBHOOK | {("patch", "discovery.k8s.io", "endpointslices")}):
+            assert len(rule["resourceNames"]) == 1
+    alone = render({**WITH_WEBHOOK, "explanations": {"enabled": False}})
+    assert rights(alone.granted) >= WEBHOOK | {("patch", "discovery.k8s.io", "endpointslices")}
+
+    given = render({"webhook": {"enabled": True, "tls": {"secretName": "mine"}, "caBundle": "PEM"}})
+    assert not rights(given.granted) & WEBHOOK
+
+
 def test_who_views_a_namespace_views_its_explanations_and_nothing_without_a_namespace() -> None:
     view, cluster = (render().one("ClusterRole", f"berth-explain-{name}") for name in ("view", "cluster-view"))
     reading = ["get", "list", "watch"]
@@ -128,4 +142,4 @@ def test_the_documentation_lists_the_same_rights() -> None:
         for resource in resources.replace(", the one object only", "").split(", "):
             documented |= {(verb, group.replace("core", ""), resource.strip()) for verb in verbs.strip().split(", ")}
 
-    assert documented == rights(render().granted)
+    assert documented == rights(render(WITH_WEBHOOK).granted)

@@ -28,8 +28,8 @@ from chart.applying import (
 )
 from chart.conftest import Install
 from chart.doing import have_everything_done
-from chart.needed import CREATES_PEERING, NEEDED, Right
-from chart.rendering import NAMESPACE, READS_FRONT_PROXY, Manifest, Rendered, rights
+from chart.needed import CREATES_PEERING, NEEDED, WEBHOOK, Right
+from chart.rendering import NAMESPACE, READS_FRONT_PROXY, Manifest, Rendered, Values, rights
 from chart.silence import Silence
 from control_plane.berth_process import BerthProcess
 from control_plane.client import Client
@@ -39,7 +39,11 @@ pytestmark = pytest.mark.cluster
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ROLES = f"{RBAC}/clusterroles"
-BY_BERTH = {"leaderElection": {"createPeering": False}}
+# Nobody reaches the webhook here, and every policy waits for it.
+EVERY_RIGHT: Values = {
+    "leaderElection": {"createPeering": False},
+    "webhook": {"enabled": True, "timeoutSeconds": 1},
+}
 READER, STRANGER = "prometheus", "stranger"
 GROWN_SECONDS = 300.0
 DENIED_SECONDS = 60.0
@@ -55,9 +59,9 @@ class Role:
 
     def __init__(self, api: Client, chart: Rendered) -> None:
         self._api = api
-        self._rules = {
-            f"{ROLES}/berth": chart.rules,
-            f"{RBAC}/namespaces/{NAMESPACE}/roles/berth-explain": chart.one("Role")["rules"],
+        of_namespace = f"{RBAC}/namespaces/{NAMESPACE}/roles"
+        self._rules = {f"{ROLES}/berth": chart.rules} | {
+            f"{of_namespace}/{role['metadata']['name']}": role["rules"] for role in chart.all("Role")
         }
         [self._binding] = [each for each in chart.all("RoleBinding") if each["metadata"]["namespace"] == "kube-system"]
         self._granted: set[Right] = set()
@@ -86,11 +90,11 @@ def split(rule: Manifest) -> list[Manifest]:
 async def test_berth_is_refused_every_right_that_the_role_lacks_and_uses_it_when_it_is_granted(
     audited: AuditedPlane, api: Client, installed: Install, tmp_path: Path
 ) -> None:
-    chart = installed(BY_BERTH)
+    chart = installed(EVERY_RIGHT)
     role = Role(api, chart)
     await role.grant(set())
     await asyncio.to_thread(wait_for_rights_lost, audited, "list", "pods")
-    needed = NEEDED | {CREATES_PEERING}
+    needed = NEEDED | WEBHOOK | {CREATES_PEERING}
     asked = Asked(audited.audit_log, USER)
     async with Silence(audited.url) as proxy:
         berth = berth_as_account(audited, chart, tmp_path, "--resync-seconds=1", url=proxy.url)
@@ -161,7 +165,7 @@ async def end(task: asyncio.Task[None]) -> None:
 async def test_metrics_are_read_with_the_role_for_readers_and_not_without_its_rule(
     audited: AuditedPlane, api: Client, installed: Install, tmp_path: Path
 ) -> None:
-    chart = installed({**BY_BERTH, "metrics": {"readers": [{"namespace": NAMESPACE, "name": READER}]}})
+    chart = installed({**EVERY_RIGHT, "metrics": {"readers": [{"namespace": NAMESPACE, "name": READER}]}})
     for account in (READER, STRANGER):
         audited.kubectl("create", "serviceaccount", account, "-n", NAMESPACE)
     wait_allowed(audited, f"system:serviceaccount:{NAMESPACE}:{READER}", "get", "/metrics")

@@ -46,6 +46,14 @@ EVERYTHING: Values = {
         "caBundle": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
         "annotations": {"cert-manager.io/inject-ca-from": "berth-system/explain"},
     },
+    "webhook": {
+        "enabled": True,
+        "port": 20263,
+        "timeoutSeconds": 2,
+        "tls": {"secretName": "webhook-tls"},
+        "caBundle": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+        "annotations": {"cert-manager.io/inject-ca-from": "berth-system/webhook"},
+    },
     "defaultPolicy": {"enabled": True},
     "policies": {"batch": {"schedulerName": "batch", "backoff": {"initialSeconds": 2, "maxSeconds": 604800}}},
     "serviceAccount": {"annotations": {"example.com/role": "scheduler"}},
@@ -88,6 +96,7 @@ MONITORED: Values = {
         "dashboard": {"enabled": True},
     }
 }
+WITH_WEBHOOK: Values = {"webhook": {"enabled": True}}
 WITHOUT_RIGHTS: Values = {"rbac": {"preemption": False, "volumeBinding": False}}
 AS_DEFAULT_SCHEDULER: Values = {
     "defaultPolicy": {"enabled": True, "schedulerName": "default-scheduler"},
@@ -99,6 +108,7 @@ VALUE_SETS: dict[str, Values] = {
     "minimal": MINIMAL,
     "everything": EVERYTHING,
     "monitored": MONITORED,
+    "with webhook": WITH_WEBHOOK,
     "without rights": WITHOUT_RIGHTS,
     "as default-scheduler": AS_DEFAULT_SCHEDULER,
 }

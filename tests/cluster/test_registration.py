@@ -4,7 +4,7 @@ import asyncio
 import base64
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from berth.cluster.api import Api
 from berth.cluster.authentication_config import AuthenticationConfig
 from berth.cluster.credentials import Credentials, Source
 from berth.cluster.registration import KEEP_SECONDS, LOOK_SECONDS, Registered, Registration
+from berth.cluster.trust import ApiServiceTrust, WebhookTrust, encode_bundle
 from berth.scheduler.ports import NotLeading
 from berth.sim.resources import API_SERVICES, CONFIG_MAPS, ENDPOINT_SLICES, NAMESPACES
 from berth.sim.server import SimServer
@@ -23,7 +24,7 @@ from cluster.manual_clock import ManualClock
 from cluster.server import until
 
 NAME = "v1alpha1.explain.berth.dev"
-WHAT = Registered(NAME, "berth-system", "berth-explain", "10.1.2.3")
+WHAT = Registered("The API", ApiServiceTrust(NAME), "berth-system", "berth-explain", "explain", "10.1.2.3")
 PORT = 10262
 
 
@@ -131,7 +132,7 @@ async def test_another_leader_takes_both_over(world: World) -> None:
     install(world)
     await world.registration().keep()
     world.bundle = b"another"
-    await world.registration(Registered(NAME, "berth-system", "berth-explain", "10.9.9.9")).keep()
+    await world.registration(replace(WHAT, address="10.9.9.9")).keep()
     assert base64.b64decode(world.trust) == b"another"
     assert world.endpoints == [("10.9.9.9", PORT)]
 
@@ -157,7 +158,7 @@ async def test_a_replica_registers_itself_as_soon_as_it_leads_and_keeps_looking(
 async def test_a_certificate_of_others_and_an_address_that_is_not_known_are_left_alone(world: World) -> None:
     install(world, caBundle="Z2l2ZW4=")
     world.bundle = None
-    assert await world.registration(Registered(NAME, "berth-system", "berth-explain")).keep()
+    assert await world.registration(replace(WHAT, address="")).keep()
     assert world.trust == "Z2l2ZW4="
     assert world.endpoints == []
 
@@ -185,8 +186,7 @@ async def test_the_api_service_of_another_installation_is_left_alone_and_named_o
     assert world.trust == ""
     assert world.endpoints == []
     assert [record.getMessage() for record in caplog.records] == [
-        f"The API of explanations cannot be registered: APIService {NAME} leads to other/berth-explain; "
-        "it is left alone"
+        f"The API cannot be registered: APIService {NAME} leads to other/berth-explain; it is left alone"
     ]
 
 
@@ -195,6 +195,26 @@ async def test_nothing_is_written_behind_the_fence(world: World) -> None:
     world.fence.is_open = False
     assert not await world.registration().keep()
     assert world.trust == ""
+
+
+# --- a webhook -------------------------------------------------------------------------------------------------------
+
+
+def a_webhook(name: str, service: str, bundle: str = "") -> dict[str, Any]:
+    client = {"service": {"namespace": "berth-system", "name": service}, **({"caBundle": bundle} if bundle else {})}
+    return {"name": name, "clientConfig": client}
+
+
+def test_the_webhook_of_that_name_is_the_one_that_is_told_whom_to_trust() -> None:
+    trust = WebhookTrust("policies.berth.dev", "policies.berth.dev")
+    found = {"webhooks": [a_webhook("other", "x"), a_webhook("policies.berth.dev", "berth-webhook", "QQ==")]}
+    assert trust.path.endswith("/validatingwebhookconfigurations/policies.berth.dev")
+    assert trust.client(found)["service"]["name"] == "berth-webhook"
+    assert trust.client(found)["caBundle"] == encode_bundle(b"A")
+    assert trust.client({"webhooks": [a_webhook("other", "x")]}) == trust.client({}) == {}
+    content_type, body = trust.patch("QQ==")
+    assert content_type == "application/strategic-merge-patch+json"
+    assert body == {"webhooks": [{"name": "policies.berth.dev", "clientConfig": {"caBundle": "QQ=="}}]}
 
 
 # --- whom the API believes -------------------------------------------------------------------------------------------

@@ -31,6 +31,10 @@ OTHERS: dict[str, tuple[str, str, Any]] = {
     "explain_service": ("berth-system/why", "berth-system/why", "berth-system/why"),
     "explain_tls_cert_file": ("/ec", "/ec", "/ec"),
     "explain_tls_private_key_file": ("/ep", "/ep", "/ep"),
+    "webhook_address": ("0.0.0.0:1", "0.0.0.0:1", "0.0.0.0:1"),
+    "webhook_service": ("berth-system/hook", "berth-system/hook", "berth-system/hook"),
+    "webhook_tls_cert_file": ("/wc", "/wc", "/wc"),
+    "webhook_tls_private_key_file": ("/wp", "/wp", "/wp"),
     "advertise_address": ("10.0.0.7", "10.0.0.7", "10.0.0.7"),
     "remembered_decisions": ("5", "5", 5),
     "seed": ("7", "7", 7),
@@ -104,8 +108,9 @@ def test_each_setting_can_be_given_in_the_file_as_it_is_written_there(tmp_path: 
 def test_a_flag_wins_over_the_variable_that_over_the_file_that_over_the_default(tmp_path: Path, name: str) -> None:
     setting = next(setting for setting in SETTINGS if setting.name == name)
     pairs: dict[str, Any] = {"tls_cert_file": "/a", "tls_private_key_file": "/b"}
-    pairs |= {f"explain_{key}": value for key, value in pairs.items()} if name.startswith("explain_tls") else {}
-    other = dataclasses.replace(Options(), explain_address="0.0.0.0:2", **pairs)
+    prefix, is_pair, _ = name.partition("tls_")
+    pairs |= {f"{prefix}{key}": value for key, value in pairs.items()} if is_pair else {}
+    other = dataclasses.replace(Options(), explain_address="0.0.0.0:2", webhook_address="0.0.0.0:3", **pairs)
     path = written(tmp_path, render(dataclasses.replace(other, **{name: OTHERS[name][2]})))
     chosen = getattr(read({}, config=path), name)
     assert chosen == OTHERS[name][2] != setting.default
@@ -190,6 +195,8 @@ def test_a_key_that_nobody_knows_is_refused_with_the_nearest_one(tmp_path: Path)
             "explainTlsCertFile: goes with --explain-tls-private-key-file (explainTlsPrivateKeyFile) only: give both",
         ),
         ("explainTlsCertFile: /c", "explainTlsCertFile: there is nothing to serve with it, as --explain-address is"),
+        ("webhookTlsCertFile: /c", "webhookTlsCertFile: there is nothing to serve with it, as --webhook-address is"),
+        ("webhookService: a/b/c", 'webhookService: "a/b/c" is not a Service: write namespace/name'),
         ("explainService: why", 'explainService: "why" is not a Service: write namespace/name'),
         ("advertiseAddress: localhost", 'advertiseAddress: "localhost" is not an IP address'),
         ("rememberedDecisions: -1", "rememberedDecisions: -1 is not from 0 to 100000"),

@@ -13,12 +13,12 @@ import aiohttp
 from berth.explain_api.endpoint import ExplainEndpoint
 from berth.explain_api.front_proxy import FrontProxy, read_front_proxy
 from berth.explain_api.requests import PREFIX
-from berth.explain_api.serving_certificate import SelfMadeCertificate
 from berth.scheduler.access_review import ResourceReviews
 from berth.serving.addresses import ListenAddress
 from berth.serving.certificates import Pair
 from berth.serving.loop_watchdog import LoopWatchdog
 from berth.serving.server import Server, ServingPlan
+from berth.serving.serving_certificate import SelfMadeCertificate
 from explain_api.authority import Authority, make_authority
 from explain_api.fakes import FakeExplanations, FakeReviews
 from serving import harness as serving_harness

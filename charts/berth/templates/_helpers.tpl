@@ -59,6 +59,11 @@ app.kubernetes.io/part-of: berth
 {{- printf "%s-explain" (include "berth.fullname" . | trunc 55 | trimSuffix "-") -}}
 {{- end -}}
 
+{{- /* The Service by which the API server finds the leader's webhook, and the objects around it. */ -}}
+{{- define "berth.webhookName" -}}
+{{- printf "%s-webhook" (include "berth.fullname" . | trunc 55 | trimSuffix "-") -}}
+{{- end -}}
+
 {{- /* The file that `berth run --config` reads. */ -}}
 {{- define "berth.configuration" -}}
 apiVersion: berth.dev/v1alpha1
@@ -81,6 +86,14 @@ rememberedDecisions: {{ int .Values.explanations.rememberedDecisions }}
 {{- if .Values.explanations.tls.secretName }}
 explainTlsCertFile: /etc/berth/explain-tls/tls.crt
 explainTlsPrivateKeyFile: /etc/berth/explain-tls/tls.key
+{{- end }}
+{{- end }}
+{{- if .Values.webhook.enabled }}
+webhookAddress: {{ printf "%s:%d" .Values.https.bindAddress (int .Values.webhook.port) | quote }}
+webhookService: {{ printf "%s/%s" .Release.Namespace (include "berth.webhookName" .) | quote }}
+{{- if .Values.webhook.tls.secretName }}
+webhookTlsCertFile: /etc/berth/webhook-tls/tls.crt
+webhookTlsPrivateKeyFile: /etc/berth/webhook-tls/tls.key
 {{- end }}
 {{- end }}
 {{- with .Values.config }}

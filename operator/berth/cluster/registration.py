@@ -1,14 +1,14 @@
-"""The registration of an aggregated API: who leads is the replica that the API server asks.
+"""The registration of what the API server asks of Berth: the replica that leads is the one that is asked.
 
-    APIService.spec.caBundle ....... the certificate that this replica has made for itself, where it has
-    EndpointSlice of the Service ... the address and port of this replica
+    caBundle of the APIService or webhook ... the certificate that this replica has made for itself, where it has
+    EndpointSlice of the Service ............ the address and port of this replica
 
-Only the leader knows attempts, rates and decisions, so requests go to the leader. It registers itself as soon as it
-leads, and looks from time to time whether that is still true. The chart makes both objects; what is not there is not
-kept. An APIService that names another Service belongs to another installation, and is left alone.
+Only the leader knows attempts, rates and decisions, and only one replica's own certificate is trusted, so requests go
+to the leader. It registers itself as soon as it leads, and looks from time to time whether that is still true. The
+chart makes both objects; what is not there is not kept. An object that names another Service belongs to another
+installation, and is left alone.
 """
 
-import base64
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -17,13 +17,12 @@ from typing import Any, Final
 from berth.cluster.api import MERGE_PATCH, Api
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.fence import Fence
+from berth.cluster.trust import TrustObject, encode_bundle
 from berth.scheduler.ports import Clock, NotLeading
 
 LOOK_SECONDS: Final = 0.5  # after so long a new leader notices that it leads
 KEEP_SECONDS: Final = 10.0
 LIMIT_SECONDS: Final = 5.0
-API_SERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
-PORT_NAME: Final = "explain"  # of the Service
 SLICES: Final = "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
 
 _log = logging.getLogger(__name__)
@@ -31,16 +30,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The APIService, the Service behind it, and our address; without one no EndpointSlice is kept."""
+    """What is registered, in which object, the Service behind it with the name of its port, and our address.
 
-    api_service: str
+    Without an address no EndpointSlice is kept.
+    """
+
+    what: str
+    trust: TrustObject
     namespace: str
     service: str
+    port_name: str
     address: str = ""
 
 
-class ForeignApiService(Exception):
-    """The APIService leads to another Service; str() names it."""
+class ForeignService(Exception):
+    """The object leads to another Service; str() names it."""
 
 
 class Registration:
@@ -85,13 +89,13 @@ class Registration:
             await self._keep_address()
         except NotLeading:
             return False
-        except (ApiError, Unreachable, ForeignApiService) as error:
+        except (ApiError, Unreachable, ForeignService) as error:
             if str(error) != self._problem:
-                _log.warning("The API of explanations cannot be registered: %s", error)
+                _log.warning("%s cannot be registered: %s", self._what.what, error)
             self._problem = str(error)
             return False
         if self._problem:
-            _log.info("The API of explanations is registered")
+            _log.info("%s is registered", self._what.what)
         self._problem = ""
         return True
 
@@ -99,18 +103,18 @@ class Registration:
         bundle = await self._bundle()
         if bundle is None:
             return
-        path = f"{API_SERVICES}/{self._what.api_service}"
-        found = await self._read(path)
+        trust = self._what.trust
+        found = await self._read(trust.path)
         if found is None:
             return
-        spec = found.get("spec") or {}
-        service = spec.get("service") or {}
+        client = trust.client(found)
+        service = client.get("service") or {}
         if (service.get("namespace"), service.get("name")) != (self._what.namespace, self._what.service):
             place = f"{service.get('namespace')}/{service.get('name')}" if service else "the API server itself"
-            raise ForeignApiService(f"APIService {self._what.api_service} leads to {place}; it is left alone")
-        encoded = base64.b64encode(bundle).decode()
-        if spec.get("caBundle") != encoded and not spec.get("insecureSkipTLSVerify"):
-            await self._write(path, {"spec": {"caBundle": encoded}})
+            raise ForeignService(f"{trust.kind} {trust.name} leads to {place}; it is left alone")
+        encoded = encode_bundle(bundle)
+        if client.get("caBundle") != encoded and not client.get("insecureSkipTLSVerify"):
+            await self._write(trust.path, *trust.patch(encoded))
         self._on_trusted(bundle)
 
     async def _keep_address(self) -> None:
@@ -119,9 +123,9 @@ class Registration:
         path = f"{SLICES.format(namespace=self._what.namespace)}/{self._what.service}"
         found = await self._read(path)
         endpoints = [{"addresses": [self._what.address], "conditions": {"ready": True}}]
-        ports = [{"name": PORT_NAME, "port": self._port(), "protocol": "TCP"}]
+        ports = [{"name": self._what.port_name, "port": self._port(), "protocol": "TCP"}]
         if found is not None and _differs(found, endpoints[0]["addresses"], ports[0]):
-            await self._write(path, {"endpoints": endpoints, "ports": ports})
+            await self._write(path, MERGE_PATCH, {"endpoints": endpoints, "ports": ports})
 
     async def _read(self, path: str) -> dict[str, Any] | None:
         try:
@@ -132,11 +136,12 @@ class Registration:
             return None
         return found
 
-    async def _write(self, path: str, body: Mapping[str, Any]) -> None:
+    async def _write(self, path: str, content_type: str, body: Mapping[str, Any]) -> None:
         await self._api.request(
-            "PATCH", path, body=body, content_type=MERGE_PATCH, timeout_seconds=LIMIT_SECONDS, fence=self._fence
+            "PATCH", path, body=body, content_type=content_type, timeout_seconds=LIMIT_SECONDS, fence=self._fence
         )
-        _log.info("Explanations are asked of this replica from now on: %s is written", path.rpartition("/")[2])
+        said = "%s is asked of this replica from now on: %s is written"
+        _log.info(said, self._what.what, path.rpartition("/")[2])
 
 
 def _differs(found: Mapping[str, Any], addresses: object, port: Mapping[str, Any]) -> bool:

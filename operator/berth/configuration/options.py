@@ -30,6 +30,10 @@ class Options:
     explain_service: str = ""
     explain_tls_cert_file: str | None = None
     explain_tls_private_key_file: str | None = None
+    webhook_address: str = ""
+    webhook_service: str = ""
+    webhook_tls_cert_file: str | None = None
+    webhook_tls_private_key_file: str | None = None
     advertise_address: str = ""
     remembered_decisions: int = 1000
     log_level: str = "info"

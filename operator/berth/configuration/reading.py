@@ -137,7 +137,9 @@ def _contradictions(chosen: _Chosen) -> Problems:
     """Settings that are invalid together."""
     https = ("tls_cert_file", "tls_private_key_file")
     explain = ("explain_tls_cert_file", "explain_tls_private_key_file")
-    return _of_pair(chosen, https, "https_address") + _of_pair(chosen, explain, "explain_address")
+    webhook = ("webhook_tls_cert_file", "webhook_tls_private_key_file")
+    pairs = ((https, "https_address"), (explain, "explain_address"), (webhook, "webhook_address"))
+    return [problem for pair, address in pairs for problem in _of_pair(chosen, pair, address)]
 
 
 def _of_pair(chosen: _Chosen, pair: tuple[str, str], address: str) -> Problems:

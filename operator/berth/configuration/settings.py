@@ -148,9 +148,36 @@ SETTINGS: tuple[Setting, ...] = (
         "one made in memory at each start",
     ),
     Setting(
+        "webhook_address",
+        Address(),
+        "the validating webhook of policies, over HTTPS; for the API server, which asks it at kubectl apply",
+        "HOST:PORT",
+    ),
+    Setting(
+        "webhook_service",
+        ServiceName(),
+        "the Service by which the API server finds the webhook: the leader keeps its EndpointSlice, and the caBundle "
+        "of ValidatingWebhookConfiguration policies.berth.dev unless a certificate is given",
+        "NAMESPACE/NAME",
+    ),
+    Setting(
+        "webhook_tls_cert_file",
+        Text("file"),
+        "certificate of the webhook, PEM; goes with the private key",
+        "FILE",
+        "one made in memory at each start, that the webhook's configuration is told to trust",
+    ),
+    Setting(
+        "webhook_tls_private_key_file",
+        Text("file"),
+        "private key of the webhook, PEM; goes with the certificate",
+        "FILE",
+        "one made in memory at each start",
+    ),
+    Setting(
         "advertise_address",
         IpAddress(),
-        "the address at which the API server reaches this replica, for the EndpointSlice; without one it is not kept",
+        "the address at which the API server reaches this replica, for EndpointSlices; without one none is kept",
         "IP",
     ),
     Setting(

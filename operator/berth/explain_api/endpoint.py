@@ -8,12 +8,12 @@ from typing import Any, Final
 from berth.explain_api.api import ExplainApi
 from berth.explain_api.front_proxy import Authentication, FrontProxy
 from berth.explain_api.port import Explanations
-from berth.explain_api.serving_certificate import ServedCertificate
 from berth.explain_api.watches import LONGEST_SECONDS
 from berth.scheduler.access_review import ResourceReviews
 from berth.serving.addresses import ListenAddress
 from berth.serving.bridge import Bridge
 from berth.serving.listener import Listener
+from berth.serving.serving_certificate import ServedCertificate
 
 MAX_HEADERS: Final = 1000  # one for each group of a user
 ANSWER_SECONDS: Final = LONGEST_SECONDS + 60.0

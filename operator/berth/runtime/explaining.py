@@ -6,7 +6,6 @@ Explaining.endpoint --> Server (listens)            Explaining.run --> Authentic
 
 import asyncio
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from berth.cluster.api import Api
@@ -14,18 +13,19 @@ from berth.cluster.authentication_config import AuthenticationConfig
 from berth.cluster.fence import Fence
 from berth.cluster.registration import Registered, Registration
 from berth.cluster.reviews import KubernetesReviews
+from berth.cluster.trust import ApiServiceTrust
 from berth.configuration import Options
 from berth.explain_api.endpoint import ExplainEndpoint
 from berth.explain_api.front_proxy import FrontProxy, read_front_proxy
 from berth.explain_api.live import LiveExplanations
 from berth.explain_api.resources import GROUP, VERSION
-from berth.explain_api.serving_certificate import GivenCertificate, SelfMadeCertificate, ServedCertificate
 from berth.explain_api.sources import Sources
 from berth.scheduler.ports import Clock
 from berth.serving.addresses import parse_https_address
-from berth.serving.certificates import Pair
+from berth.serving.serving_certificate import served_certificate
 
 API_SERVICE: Final = f"{VERSION}.{GROUP}"
+PORT_NAME: Final = "explain"  # of the Service
 
 
 class Explaining:
@@ -34,7 +34,12 @@ class Explaining:
     def __init__(self, options: Options, api: Api, clock: Clock, fence: Fence, sources: Sources) -> None:
         self._front_proxy: FrontProxy | None = None
         namespace, _, name = options.explain_service.partition("/")
-        certificate = _certificate(options, namespace, name)
+        certificate = served_certificate(
+            options.explain_tls_cert_file,
+            options.explain_tls_private_key_file,
+            "--explain-tls",
+            options.explain_service,
+        )
         self.endpoint = ExplainEndpoint(
             parse_https_address(options.explain_address),
             LiveExplanations(sources),
@@ -49,7 +54,14 @@ class Explaining:
                 api,
                 clock,
                 fence,
-                Registered(API_SERVICE, namespace, name, options.advertise_address),
+                Registered(
+                    "The API of explanations",
+                    ApiServiceTrust(API_SERVICE),
+                    namespace,
+                    name,
+                    PORT_NAME,
+                    options.advertise_address,
+                ),
                 port=lambda: self.endpoint.port,
                 bundle=certificate.bundle,
                 on_trusted=certificate.trusted,
@@ -67,10 +79,3 @@ class Explaining:
 
     def statistics(self) -> dict[str, Any]:
         return self.endpoint.statistics()
-
-
-def _certificate(options: Options, namespace: str, name: str) -> ServedCertificate:
-    certificate, key = options.explain_tls_cert_file, options.explain_tls_private_key_file
-    if certificate is not None and key is not None:
-        return GivenCertificate(Pair(Path(certificate), Path(key), "--explain-tls"))
-    return SelfMadeCertificate(*([f"{name}.{namespace}.svc"] if name else []))

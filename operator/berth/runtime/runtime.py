@@ -51,6 +51,8 @@ class Runtime:
         ]
         if parts.explaining is not None:
             self._tasks.append(asyncio.create_task(parts.explaining.run(), name="explaining"))
+        if parts.admitting is not None:
+            self._tasks.append(asyncio.create_task(parts.admitting.run(), name="admitting"))
         if parts.leader is not None:
             self._tasks.append(asyncio.create_task(parts.leader.run(), name="leading"))
         self._recovering = asyncio.create_task(parts.recovery.run(), name="recovery")

@@ -58,6 +58,7 @@ from berth.configuration.serving import serving_plan
 from berth.explain_api.sources import Sources
 from berth.policy import PolicyStore
 from berth.policy.features import Features
+from berth.runtime.admitting import Admitting
 from berth.runtime.decisions import Decisions
 from berth.runtime.explaining import Explaining
 from berth.runtime.health_checks import HealthChecks
@@ -261,6 +262,9 @@ class Components:
         if gates[EXPLANATIONS] and options.explain_address:
             sources = Sources(self.scheduler, lambda: fence.is_leading, socket.gethostname(), self.health.problems)
             self.explaining = Explaining(options, api, clock, fence, sources)
+        self.admitting: Admitting | None = None
+        if options.webhook_address:
+            self.admitting = Admitting(options, api, clock, fence, policies)
         statistics = Statistics(
             {
                 "scheduler": self.scheduler.statistics,
@@ -278,6 +282,7 @@ class Components:
                 "nameless": lambda: dict(self.watch_intake.nameless),
                 "watch_restarts": lambda: self.watch_intake.restarts,
                 "explaining": lambda: {} if self.explaining is None else self.explaining.statistics(),
+                "webhook": lambda: {} if self.admitting is None else self.admitting.statistics(),
             }
         )
         self.serving = Serving(
@@ -288,7 +293,7 @@ class Components:
             dump=self.dump,
             configuration=lambda: configuration(as_mapping(options), policies_in_force(policies)),
             loop_watchdog=self.loop_watchdog,
-            endpoints=[] if self.explaining is None else [self.explaining.endpoint],
+            endpoints=[part.endpoint for part in (self.explaining, self.admitting) if part is not None],
         )
 
 

@@ -45,6 +45,7 @@ SERVED = (
 )
 ACCESS = ("admitted", "401", "403", "reviews", "failed")
 EXPLAIN_LIMITS = ("at_once", "a_second", "watches")
+WEBHOOK_ANSWERS = ("allowed", "warned", "refused", "malformed", "failed")
 
 
 # --- what is not simply at a path -------------------------------------------------------------------------------------
@@ -501,6 +502,13 @@ PROCESS = (
         "gauge",
         "Watches of explanations that are open.",
         given("explaining", "watches"),
+    ),
+    row(
+        "berth_webhook_answers_total",
+        "counter",
+        "Answers of the validating webhook of policies.",
+        by_key("webhook", "answers", always=WEBHOOK_ANSWERS),
+        outcome="allowed, warned: allowed with warnings, refused, malformed: no AdmissionReview, failed: not judged",
     ),
     row(
         "berth_watch_restarts_total",

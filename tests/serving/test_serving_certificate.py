@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from berth.explain_api.serving_certificate import GivenCertificate, SelfMadeCertificate, certificate_of
 from berth.serving.certificates import RENEWED_SECONDS, BadCertificate, Pair
+from berth.serving.serving_certificate import GivenCertificate, SelfMadeCertificate, certificate_of
 from serving.authority import write_pair
 
 

@@ -9,6 +9,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from berth.serving.certificates import RENEWED_SECONDS, GivenCertificates, Pair, make_pem
@@ -94,6 +95,19 @@ class SelfMadeCertificate:
         with self._lock:
             if self._next and certificate_of(self._next) in bundle:
                 self._pem, self._next, self._made_seconds = self._next, b"", self._now()
+
+
+def served_certificate(
+    certificate: str | None, key: str | None, flag_prefix: str, service: str
+) -> GivenCertificate | SelfMadeCertificate:
+    """Returns the certificate of the files, or one that is made for the Service (namespace/name); "" for this host.
+
+    `flag_prefix` is that of the flags that name the files.
+    """
+    if certificate is not None and key is not None:
+        return GivenCertificate(Pair(Path(certificate), Path(key), flag_prefix))
+    namespace, _, name = service.partition("/")
+    return SelfMadeCertificate(*([f"{name}.{namespace}.svc"] if name else []))
 
 
 def certificate_of(pem: bytes) -> bytes:
