@@ -50,7 +50,7 @@ class Harness:
     def make(self, body: Body) -> Body:
         metadata = {key: value for key, value in body["metadata"].items() if key not in ("uid", "generation")}
         namespace = metadata.get("namespace", "")
-        return self.store.create(self._resource(body), {**body, "metadata": metadata}, namespace=namespace)
+        return self.store.create(self.resource_of(body), {**body, "metadata": metadata}, namespace=namespace)
 
     def change(self, resource: Resource, name: str, patch: Body, subresource: str = "") -> Body:
         namespace = "default" if resource.namespaced else ""
@@ -73,7 +73,7 @@ class Harness:
     def tell(self, body: Body, type_: str | None = "MODIFIED") -> None:
         self.runtime.on_event(body["kind"], type_, body)
 
-    def _resource(self, body: Body) -> Resource:
+    def resource_of(self, body: Body) -> Resource:
         group, _, version = body["apiVersion"].rpartition("/")
         return next(
             each
@@ -94,5 +94,5 @@ class Harness:
         """With everything that goes to the server and comes back meanwhile."""
         for _ in range(round(seconds)):
             await self.clock.advance(1)
-            await until(lambda: not self.runtime.components.api._transport._requests)  # type: ignore[union-attr]
+            await until(lambda: not self.runtime.components.api.under_way)
         await self.clock.advance(0)

@@ -52,7 +52,7 @@ def known(harness: Harness) -> set[str]:
 
 async def settled(harness: Harness) -> None:
     """Until everything that the lists set off has ended, on the time that it is."""
-    await until(lambda: not harness.runtime.components.cache_sync._proofs)
+    await until(lambda: not harness.runtime.components.cache_sync.proofs)
     await harness.clock.advance(0)
 
 

@@ -129,7 +129,7 @@ async def test_an_object_deleted_in_silence_is_removed_at_once_and_drift_if_it_s
 
 async def test_a_policy_that_was_edited_in_silence_decides_as_it_is_now(harness: Harness) -> None:
     harness.tell(harness.make(make_policy("batch", schedulerName="batch")), "ADDED")
-    policies = harness._resource(make_policy())
+    policies = harness.resource_of(make_policy())
     harness.change(policies, "batch", {"spec": {"mode": "Disabled"}})
     await harness.pass_time(REGULAR + GRACE + 2)
     assert [active.policy.name for active in harness.runtime.components.policies.in_force()] == ["(built-in)"]
@@ -138,7 +138,7 @@ async def test_a_policy_that_was_edited_in_silence_decides_as_it_is_now(harness:
 
 async def test_an_older_version_of_a_policy_that_comes_after_a_newer_one_changes_nothing(harness: Harness) -> None:
     before = harness.make(make_policy("batch", schedulerName="batch"))
-    after = harness.change(harness._resource(make_policy()), "batch", {"spec": {"schedulerName": "other"}})
+    after = harness.change(harness.resource_of(make_policy()), "batch", {"spec": {"schedulerName": "other"}})
     harness.tell(after)
     harness.tell(before)
     assert harness.runtime.components.policies.serves("other")

@@ -245,7 +245,7 @@ async def test_a_nomination_of_a_pod_that_was_bound_meanwhile_is_given_up_quietl
     conditions.nominate(pod(), "n1", lambda version: pytest.fail("it was not written"))
     await until(lambda: conditions.statistics()["waiting"] == 0)
     assert (len(server.requests), caplog.records) == (1, [])
-    assert not conditions._nominations
+    assert not conditions.nominates(pod().uid)
 
 
 async def test_a_nomination_does_not_replace_a_condition_that_waits(server: Server, conditions: Conditions) -> None:

@@ -246,7 +246,7 @@ async def test_events_that_wait_to_be_tried_again_do_not_hold_up_others(
     await done(events, 1)
     assert events.counts == {"posted": 1}
     server.answer("POST", path, Answer(201))
-    await until(lambda: len(events._delays) == len(pods))
+    await until(lambda: events.delayed == len(pods))
     await clock.advance(0.5)
     await done(events, len(pods) + 1)
     assert events.counts == {"posted": len(pods) + 1}

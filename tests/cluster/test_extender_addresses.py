@@ -116,7 +116,7 @@ async def test_a_name_that_resolves_to_something_else_later_is_judged_again(
     monkeypatch.setattr(asyncio.get_running_loop().__class__, "sock_connect", connect)
     async with asking() as asker:
         assert "Connection refused" in await failure(asker, f"http://rebinding:{server.port}")
-        session = next(iter(asker._sessions.values()))
+        session = asker.sessions[0]
         assert isinstance(session.connector, aiohttp.TCPConnector)
         session.connector.clear_dns_cache()
         assert "loopback" in await failure(asker, f"http://rebinding:{server.port}")

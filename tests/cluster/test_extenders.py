@@ -294,6 +294,6 @@ async def test_few_connections_are_kept_however_often_certificates_change(
     try:
         for number in range(10):
             await asker.ask(at(server, tls=Tls(server_name=str(number))), "filter", {})
-        assert len(asker._sessions) == 3
+        assert len(asker.sessions) == 3
     finally:
         await asker.close()

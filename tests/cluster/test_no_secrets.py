@@ -90,7 +90,7 @@ def test_neither_secrets_nor_specs_are_logged(tmp_path: Path) -> None:
             for resource, body in objects(policies):
                 idle.store.create(resource, body, namespace="default" if resource.namespaced else "")
 
-        idle._call(create())
+        idle.call(create())
         berth = BerthProcess(
             idle.kubeconfig,
             *("--log-level=debug", "--log-format=json", "--resync-seconds=1", "--extender-networks=127.0.0.0/8"),

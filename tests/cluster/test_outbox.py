@@ -23,9 +23,9 @@ class Desk:
         self.faults = ErrorLog()
         self.answers: asyncio.Queue[Exception | None] = asyncio.Queue()
         self.gate = WriteGate(clock)
-        self.outbox: Outbox[str] = Outbox("letter", self._write, clock, self.faults, self.gate)
+        self.outbox: Outbox[str] = Outbox("letter", self.write, clock, self.faults, self.gate)
 
-    async def _write(self, key: str, item: str) -> None:
+    async def write(self, key: str, item: str) -> None:
         self.begun.append(item)
         answer = await self.answers.get()
         if answer is not None:
@@ -202,7 +202,7 @@ async def test_more_keys_than_may_wait_are_dropped_counted_and_complained_of_onc
     clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     desk = Desk(clock)
-    desk.outbox = Outbox("letter", desk._write, clock, desk.faults, desk.gate, limit=2)
+    desk.outbox = Outbox("letter", desk.write, clock, desk.faults, desk.gate, limit=2)
     for key in ("a", "b", "c", "d"):
         desk.outbox.put(key, key)
     desk.outbox.put("a", "newer")

@@ -155,7 +155,7 @@ async def test_a_restore_is_noticed_by_the_objects_when_versions_have_passed_tho
 async def test_a_policy_is_what_it_was_when_the_backup_was_made(harness: Rewinding) -> None:
     harness.make_and_tell(make_policy("batch", schedulerName="batch"))
     backup = harness.store.back_up()
-    policies = harness._resource(make_policy())
+    policies = harness.resource_of(make_policy())
     harness.tell(harness.change(policies, "batch", {"spec": {"schedulerName": "other"}}))
     assert harness.runtime.components.policies.serves("other")
     await harness.pass_time(12)

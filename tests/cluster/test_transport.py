@@ -19,7 +19,6 @@ from berth.cluster.credentials import Credentials, Source
 from berth.cluster.errors import CredentialsError, Unreachable
 from berth.cluster.http1 import Answer, Request
 from berth.cluster.pool import DirectTransport, _host_header
-from berth.cluster.proxied import ProxiedTransport
 from berth.cluster.transport import Misconfigured, Transport, server_url
 from berth.scheduler.ports import NotLeading
 from cluster.server import TRANSPORTS, until, write_kubeconfig
@@ -316,7 +315,6 @@ async def test_an_https_server_behind_a_proxy_is_reached_by_connect(
             )
             api = Api(Credentials(Source(str(path))))
             await api.open()
-            assert isinstance(api._transport, ProxiedTransport)
             assert await api.request("POST", "/x", body={}) == (200, {})
             await api.close()
             assert proxy.requests[0].startswith(b"CONNECT cluster.example:6443 HTTP/1.1\r\n")

@@ -72,7 +72,7 @@ class EmbeddedPlane:
         """Define every kind of `folder`, without kubectl."""
         for path in sorted(folder.glob("*.yaml")):
             for definition in yaml.safe_load_all(path.read_text()):
-                self._call(self._define(definition))
+                self.call(self._define(definition))
 
     async def _define(self, definition: dict[str, Any]) -> None:
         self.store.create(CRDS, definition)
@@ -99,10 +99,10 @@ class EmbeddedPlane:
         self._thread.join()
 
     def start_api_server(self) -> None:
-        self._call(self.server.start())
+        self.call(self.server.start())
 
     def stop_api_server(self) -> None:
-        self._call(self.server.stop())
+        self.call(self.server.stop())
 
     def forget_history(self) -> None:
         """No watch can go on where it was, as after a restart of a real API server."""
@@ -110,7 +110,7 @@ class EmbeddedPlane:
 
     def back_up(self) -> None:
         """Keep everything as it is now, for `restore`."""
-        self._call(self._back_up())
+        self.call(self._back_up())
 
     async def _back_up(self) -> None:
         self._backup = self.store.back_up()
@@ -118,7 +118,7 @@ class EmbeddedPlane:
     def restore(self) -> None:
         """The store goes back to the backup; all connections are cut."""
         assert self._backup is not None, "there is no backup"
-        self._call(self.server.restore(self._backup))
+        self.call(self.server.restore(self._backup))
 
     def __enter__(self) -> Self:
         return self.start()
@@ -135,5 +135,5 @@ class EmbeddedPlane:
         finally:
             self._loop.close()
 
-    def _call(self, work: Coroutine[Any, Any, None]) -> None:
+    def call(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(CALL_SECONDS)

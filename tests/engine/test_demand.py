@@ -82,11 +82,12 @@ def test_columns_are_given_back_and_used_again() -> None:
     for turn in range(3):
         for number in range(2 * MOST_RESOURCES):
             put(demand, number, parse_pod(make_pod("p", requests={f"example.com/{turn}-{number}": 1, GPU: 2})))
-        assert len(demand._column) == MOST_RESOURCES
-        assert demand._need.shape[1] == MOST_RESOURCES
+        found = demand.statistics()
+        assert (found["columns"], found["width"]) == (MOST_RESOURCES, MOST_RESOURCES)
         assert not demand.fitting(state, "a")[: 2 * MOST_RESOURCES].any()
         for number in range(2 * MOST_RESOURCES):
             demand.clear(number)
-    assert len(demand._column) == len(FIRST_RESOURCES)
-    assert not demand._need.any()
-    assert not demand._uses
+    found = demand.statistics()
+    assert (found["columns"], found["kinds"], found["uses"]) == (len(FIRST_RESOURCES), 0, 0)
+    everything = state_of({"memory": 0, GPU: 0}, [], 0)
+    assert demand.fitting(everything, "a").all()  # nothing is asked for any more

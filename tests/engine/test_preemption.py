@@ -311,17 +311,17 @@ def test_what_is_kept_of_pods_under_budgets_is_bounded_by_the_pods_that_there_ar
         pod = parse_pod(web(f"x{number}", cpu=1))
         state.table.add_pod(pod, "a")
         budgets.protected([pod], alone)
-        assert len(budgets._known) <= 2 * len(state.table.pods)
+        assert budgets.statistics()["pods"] <= 2 * len(state.table.pods)
         state.table.remove_pod(pod.uid)
     budgets.forget_gone()
-    assert budgets._known == {}
+    assert budgets.statistics()["pods"] == 0
 
 
 def test_without_budgets_nothing_is_kept_of_pods() -> None:
     state = state_of([node("a"), web("x", cpu=4)])
     budgets = Budgets(state)
     assert budgets.of(parse_pod(web("x", cpu=4))) == []
-    assert budgets._known == {}
+    assert budgets.statistics() == {"budgets": 0, "pods": 0}
 
 
 # --- the choice ------------------------------------------------------------------------------------------------------

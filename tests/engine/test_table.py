@@ -48,7 +48,7 @@ def test_pods_that_ask_for_all_there_can_be_fill_their_node_and_leave_no_trace()
     assert table.used[MEMORY, row] == 2**30
     assert table.free[MEMORY, row] == 7 * 2**30
     assert list(table.nonzero[:, row]) == [100, 2**30]
-    assert not table._beyond
+    assert table.statistics()["saturated_sums"] == 0
 
 
 def test_a_node_that_comes_and_goes_leaves_no_gap_and_the_names_in_order() -> None:

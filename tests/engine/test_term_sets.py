@@ -173,8 +173,7 @@ def test_what_was_matched_before_many_terms_went_is_not_held() -> None:
     for pod in flood:
         state.table.remove_pod(pod.uid)
     terms = state.table.terms
-    assert not terms._matched
-    assert not terms._of_crowd
+    assert terms.cached_matches == 0
     assert len(terms.matching(probe)) == 1
 
 

@@ -100,7 +100,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 async def test_the_record_is_there_from_the_start_to_a_clean_end(world: World) -> None:
     world.elector.start()
     records = await world.until(there=True)
-    assert records["us"]["priority"] == world.leadership._priority
+    assert records["us"]["priority"] == world.leadership.priority
     assert records["us"]["lifetime"] == 5
     await asyncio.to_thread(world.elector.stop)
     assert await world.records() == {}
@@ -143,7 +143,7 @@ async def test_a_renewal_that_was_made_before_a_lapse_is_not_sent_after_it(world
     """The time that passes between the two is spent in getting a connection, as it were."""
     seat = Seat(world.lead)
     trace = seat.trace()
-    path = f"{world.api._url}{PEERINGS}/berth"
+    path = f"{world.server.url}{PEERINGS}/berth"
 
     freezes = iter((1, 20, 0))
 
@@ -155,7 +155,7 @@ async def test_a_renewal_that_was_made_before_a_lapse_is_not_sent_after_it(world
     async with aiohttp.ClientSession(trace_configs=[trace]) as session:
         for is_sent in (True, False):
             priority = seat.priority
-            record = write_record(priority, world.leadership.terms, world.leadership._wall())
+            record = write_record(priority, world.leadership.terms, datetime.now(UTC))
             world.leadership.observe("", {"us": record})  # an earlier renewal of ours has come back
             request = session.patch(
                 path, json={"status": {"us": record}}, headers={"Content-Type": "application/merge-patch+json"}

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import web
 
@@ -18,6 +18,7 @@ from berth.cluster.extenders import HttpExtenders
 from berth.model import Node, Pod
 from berth.policy.addresses import EVERYWHERE
 from berth.scheduler.extenders.extender_calls import ExtenderCalls
+from berth.scheduler.extenders.extender_protocol import Asker
 from scheduler.harness import Harness
 from scheduler.memory_cluster import MemoryCluster
 from scheduler.virtual_clock import settle
@@ -110,11 +111,16 @@ class MemoryBodies:
         return {node.name: copy.deepcopy(kept[node.name]) for node in nodes if node.name in kept}
 
 
+class ClosableAsker(Asker, Protocol):
+    async def close(self) -> None: ...
+
+
 class ExtendedHarness(Harness):
     """A harness whose policies may have extenders."""
 
-    def __init__(self, *, places: int = 64, **options: Any) -> None:
-        self.asker = HttpExtenders(EVERYWHERE)
+    def __init__(self, *, places: int = 64, asker: ClosableAsker | None = None, **options: Any) -> None:
+        """`asker`: in place of HTTP."""
+        self.asker: ClosableAsker = asker or HttpExtenders(EVERYWHERE)
         self._places = places
         super().__init__(**options)
 

@@ -161,7 +161,7 @@ class MemoryCluster:
         elif fault is Fault.LATE:
             self._late.append((pod, node_name, annotations))
             raise OutcomeUnknown("timed out")
-        self._carry_out(pod, node_name, annotations)
+        self.carry_out(pod, node_name, annotations)
         if fault is Fault.CUT_AFTER:
             raise OutcomeUnknown("connection reset")
 
@@ -170,11 +170,11 @@ class MemoryCluster:
         late, self._late = self._late, []
         for pod, node_name, annotations in late:
             try:
-                self._carry_out(pod, node_name, annotations)
+                self.carry_out(pod, node_name, annotations)
             except BindRefused:
                 continue
 
-    def _carry_out(self, pod: Pod, node_name: str, annotations: Mapping[str, str]) -> None:
+    def carry_out(self, pod: Pod, node_name: str, annotations: Mapping[str, str]) -> None:
         body = self.objects["Pod"].get(f"{pod.namespace}/{pod.name}")
         self._check(pod, body)
         self.bound.append((pod.uid, node_name))
@@ -211,17 +211,17 @@ class MemoryCluster:
 
     async def keep_volume(self, volume: Volume, claim: Claim) -> None:
         reference = {"namespace": claim.namespace, "name": claim.name, "uid": claim.uid}
-        await self._write_volume("PersistentVolume", volume, lambda body: body["spec"].update(claimRef=reference))
+        await self.write_volume("PersistentVolume", volume, lambda body: body["spec"].update(claimRef=reference))
         self.volume_writes.append((volume.name, claim.name))
 
     async def select_node(self, claim: Claim, node_name: str) -> None:
         selected = {"volume.kubernetes.io/selected-node": node_name}
-        await self._write_volume(
+        await self.write_volume(
             "PersistentVolumeClaim", claim, lambda body: body["metadata"].setdefault("annotations", {}).update(selected)
         )
         self.volume_writes.append((claim.name, node_name))
 
-    async def _write_volume(self, kind: str, record: Claim | Volume, edit: Callable[[Body], object]) -> None:
+    async def write_volume(self, kind: str, record: Claim | Volume, edit: Callable[[Body], object]) -> None:
         await asyncio.sleep(0)
         if self.volume_writes_fail:
             raise NotWritten("connection reset")

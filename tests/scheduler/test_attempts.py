@@ -245,7 +245,7 @@ async def test_an_extender_that_binds_is_asked_instead_of_the_api_server() -> No
 
         async def bind(pod: Pod, node_name: str) -> None:
             assert harness.cluster.settled == ["web"]  # nothing that was said before is written after the bind
-            harness.cluster._carry_out(pod, node_name, {})
+            harness.cluster.carry_out(pod, node_name, {})
 
         extenders.bind = bind
         extenders.conclude("a")
@@ -278,7 +278,7 @@ async def test_an_extender_that_denies_a_bind_which_took_place_is_not_believed()
     async with asking("a") as (harness, extenders):
 
         async def bind(pod: Pod, node_name: str) -> None:
-            harness.cluster._carry_out(pod, node_name, {})
+            harness.cluster.carry_out(pod, node_name, {})
             raise OutcomeUnknown("connection reset")
 
         extenders.bind = bind

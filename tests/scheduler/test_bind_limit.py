@@ -121,7 +121,7 @@ async def test_an_extender_is_asked_for_so_many_binds_at_once() -> None:
             most = max(most, running_now)
             await released.wait()
             running_now -= 1
-            harness.cluster._carry_out(pod, node_name, {})
+            harness.cluster.carry_out(pod, node_name, {})
 
         extenders.bind = bind
         answer_all(extenders)
@@ -153,7 +153,7 @@ async def test_a_bind_that_is_refused_after_an_extender_has_failed_is_looked_up(
     async with asked_about(1) as (harness, extenders):
 
         async def bind(pod: Pod, node_name: str) -> None:
-            harness.cluster._carry_out(pod, node_name, {})
+            harness.cluster.carry_out(pod, node_name, {})
             raise Declined("the answer was lost")
 
         extenders.bind = bind

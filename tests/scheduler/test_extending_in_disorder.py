@@ -21,13 +21,14 @@ NODES = 6
 class Moody:
     """An extender as bad as its mood: it takes its time, fails, refuses nodes. In a good mood it lets all through."""
 
-    def __init__(self, random: random.Random, clock: VirtualClock) -> None:
+    clock: VirtualClock
+
+    def __init__(self, random: random.Random) -> None:
         self._random = random
-        self._clock = clock
         self.mood = 0.5
 
     async def ask(self, extender: Extender, verb: str, body: Mapping[str, Any]) -> object:
-        await self._clock.sleep(self._random.choice((0, 0, 0.5, 3)))
+        await self.clock.sleep(self._random.choice((0, 0, 0.5, 3)))
         if self._random.random() < self.mood / 2:
             raise ExtenderFailed("in a bad mood")
         names = body["NodeNames"]
@@ -83,9 +84,9 @@ def turn(harness: ExtendedHarness, chance: random.Random, number: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 async def test_every_pod_gets_a_node_once(seed: int) -> None:
     chance = random.Random(seed)
-    async with running_extended(places=3) as harness:
-        moody = Moody(chance, harness.clock)
-        harness.extending._asker = moody  # in place of HTTP: its time is the test's
+    moody = Moody(chance)
+    async with running_extended(places=3, asker=moody) as harness:
+        moody.clock = harness.clock
         harness.write(*(make_node(f"node-{number}", uid=f"node-{number}-0", cpu="64") for number in range(NODES)))
         for name in ("one", "two"):
             harness.write(policy_with(*chance.choice(POLICIES), name=name, scheduler=name))

@@ -39,5 +39,5 @@ def test_struck_entries_do_not_pile_up() -> None:
     heap: Heap[int] = Heap()
     for turn in range(10_000):
         heap.push("same", (turn,), turn)
-    assert len(heap._entries) < 100
+    assert heap.entries < 100
     assert heap.pop() == 9_999

@@ -131,12 +131,12 @@ async def test_changes_before_the_attempt_are_none_of_its_business(queue: Queue)
 
 async def test_nothing_is_kept_when_nobody_is_in_flight(queue: Queue) -> None:
     queue.wake([known_change()])
-    assert len(queue._log) == 0
+    assert queue.sizes()["changes in flight"] == 0
     item = await popped(queue, "web")
     queue.wake([known_change()])
-    assert len(queue._log) == 1
+    assert queue.sizes()["changes in flight"] == 1
     queue.fail(item)
-    assert len(queue._log) == 0
+    assert queue.sizes()["changes in flight"] == 0
 
 
 async def test_pods_that_are_alike_are_judged_once_however_many_they_are(queue: Queue) -> None:
@@ -224,7 +224,7 @@ async def test_work_that_is_much_is_done_in_parts_between_attempts(queue: Queue)
     await looked_for_more(queue)
     assert len(done) == STEPS_AT_ONCE + 2 * STEPS_A_TURN
     queue.do_later(iter([None]))
-    assert not queue._work
+    assert queue.sizes()["work for later"] == 0
 
 
 async def test_pods_that_another_policy_decides_for_come_back_behind_new_ones_and_take_turns_with_them(
@@ -267,13 +267,7 @@ async def test_nothing_is_remembered_of_pods_that_are_not_parked_any_more(queue:
     await parked(queue, "db", Recording(False))
     queue.wake([known_change()])
     queue.remove("db")
-    parked_pods = queue._unschedulable
-    assert not parked_pods._groups
-    assert not parked_pods._by_namespace
-    assert not parked_pods._index
-    assert not parked_pods._listens.any()
-    assert not parked_pods._demand._names
-    assert not len(queue._openings)
+    assert {name for name, size in queue.sizes().items() if size} == {"pods"}
 
 
 async def test_the_order_is_the_queue_sort_plugin_s(clock: VirtualClock) -> None:

@@ -161,4 +161,5 @@ async def test_whatever_happens_every_attempt_ends_once_for_every_plugin_and_no_
         statistics = harness.scheduler.statistics()
         assert (statistics["stages"]["running"], statistics["stages"]["waiting"]) == (0, 0)
         assert dict(harness.cache.assumed()) == {}
-        assert (harness.queue._lent, len(harness.queue._log)) == ({}, 0)
+        sizes = harness.queue.sizes()
+    assert (sizes["lent"], sizes["changes in flight"]) == (0, 0)

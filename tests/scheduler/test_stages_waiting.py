@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from berth.engine.binding_points import Permit
-from berth.scheduler.binding.binding_plugins import _duration
 from berth.scheduler.queue.queue import Part
 from berth.serving.metrics import render
 from engine.storage import make_claim, make_class, pod_with
@@ -119,7 +118,6 @@ async def test_a_pod_that_nobody_allows_is_rejected_when_its_time_is_up(
         assert queue(harness) == {"unschedulable": 1}
         assert harness.cache.assumed() == {}
         assert errors(harness) == {}
-        assert _duration(cut) == words
 
 
 async def test_the_shortest_wait_ends_it(script: Script) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from berth.scheduler.queue.queue import ASKED_AT_ONCE
+from berth.scheduler.queue.queue import ASKED_AT_ONCE, QueuedPod
 from policy.builders import make_policy
 from scheduler.harness import Harness, running
 from scheduler.memory_cluster import Body
@@ -34,15 +34,15 @@ def attempts(harness: Harness) -> Iterator[list[str]]:
     """The names of the pods that are tried in the block."""
     tried: list[str] = []
     cycle = harness.components.cycle
-    guard = cycle._guard
+    attempt = cycle.attempt
 
-    def counted(item: Any, step: Any) -> None:
+    def counted(item: QueuedPod) -> None:
         tried.append(item.pod.name)
-        guard(item, step)
+        attempt(item)
 
-    cycle._guard = counted  # type: ignore[method-assign]
-    yield tried
-    cycle._guard = guard  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cycle, "attempt", counted)
+        yield tried
 
 
 async def waiting(harness: Harness, *bodies: Body) -> None:

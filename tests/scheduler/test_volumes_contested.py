@@ -214,14 +214,14 @@ async def test_a_write_whose_answer_is_lost_is_found_by_the_next_attempt(
     volumes: tuple[Body, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running() as harness:
-        carry_out = harness.cluster._write_volume
+        carry_out = harness.cluster.write_volume
 
         async def lose_the_answer(*write: Any) -> None:
             await carry_out(*write)
             raise NotWritten("timed out")
 
         with monkeypatch.context() as cut:
-            cut.setattr(harness.cluster, "_write_volume", lose_the_answer)
+            cut.setattr(harness.cluster, "write_volume", lose_the_answer)
             harness.write(HERE, *volumes, make_claim("data"), pod_with("data", name="db"))
             await harness.go()
         assert any("timed out" in note for note in harness.notes("db"))

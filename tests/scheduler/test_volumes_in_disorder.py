@@ -127,14 +127,14 @@ async def test_whatever_happens_no_volume_is_given_away_twice_and_no_pod_is_boun
 ) -> None:
     async with running() as harness:
         world = World(harness, seed)
-        carry_out = harness.cluster._carry_out
+        carry_out = harness.cluster.carry_out
 
         def check(pod: Pod, node_name: str, annotations: Mapping[str, str]) -> None:
             for key in claims_of(harness.cluster.objects["Pod"].get(pod.key, {"spec": {}})):
                 assert BIND_COMPLETED in world.claims[key]["metadata"]["annotations"], f"{pod.key} before {key}"
             carry_out(pod, node_name, annotations)
 
-        monkeypatch.setattr(harness.cluster, "_carry_out", check)
+        monkeypatch.setattr(harness.cluster, "carry_out", check)
         world.populate()
         for _ in range(120):
             await world.step()

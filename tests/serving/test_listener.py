@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import ssl
+import threading
 from collections.abc import Iterator
-from typing import NoReturn
 
 import pytest
 
@@ -216,17 +216,22 @@ async def test_a_certificate_that_cannot_be_made_costs_one_connection(
     assert "A connection could not be begun: KeyError('surprise')" in caplog.text
 
 
-async def test_serving_that_ends_by_itself_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    async with serving() as running:
-        server, loop = running.server, running.server._loop
-        assert loop is not None
+class BrittleWatchdog(LoopWatchdog):
+    is_broken = False
 
-        def burst() -> NoReturn:
+    @property
+    def silent_seconds(self) -> float:
+        if self.is_broken:
             raise KeyError("surprise")
+        return super().silent_seconds
 
-        server._watchdog.__class__ = type("Broken", (LoopWatchdog,), {"silent_seconds": property(lambda self: burst())})
+
+async def test_serving_that_ends_by_itself_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    watchdog = BrittleWatchdog()
+    async with serving(watchdog=watchdog):
+        watchdog.is_broken = True
         await until(lambda: "Serving has ended with an error" in caplog.text)
-        await until(lambda: server._thread is not None and not server._thread.is_alive())
+        await until(lambda: "serving" not in {thread.name for thread in threading.enumerate()})
 
 
 async def test_a_stop_ends_all_connections() -> None:

@@ -17,7 +17,6 @@ from berth.cluster.listing import WatchedResource
 from berth.cluster.resources import RESOURCES
 from berth.configuration.gates import BULK_INTAKE, DEFAULTS, QUEUEING_HINTS
 from berth.runtime import Options, Runtime, make_runtime
-from berth.scheduler.binding.places import Places
 from berth.sim.loop import Process, SeededLoop
 from berth.sim.virtual_clock import VirtualClock
 from simulation import electing
@@ -73,7 +72,7 @@ class BerthProcess:
             on_landed=lambda request: on_landed(self, request),
             note=trace.note,
         )
-        self.extender = SimExtender(store, weather, lambda *said: self.overseer._check_landed(*said))
+        self.extender = SimExtender(store, weather, lambda *said: self.overseer.check_landed(*said))
         options = Options(
             https_address="",
             seed=weather.random.getrandbits(32),
@@ -82,9 +81,10 @@ class BerthProcess:
             feature_gates={**DEFAULTS, BULK_INTAKE: weather.bulk, QUEUEING_HINTS: has_hints},
         )
         self.runtime = self.process.run(
-            lambda: make_runtime(options, clock=self.clock, api=self.api, asker=self.extender)
+            lambda: make_runtime(
+                options, clock=self.clock, api=self.api, asker=self.extender, bind_limit=weather.bind_limit
+            )
         )
-        self.runtime.components.loop.binder._ours = Places(weather.bind_limit)
         of_process[self.process] = Reservations(weather, trace.violate)
         self._loop = loop
         self._trace = trace

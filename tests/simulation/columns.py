@@ -18,12 +18,12 @@ Difference = tuple[str, object, object]
 
 def differences(ours: State, true: State) -> Iterator[Difference]:
     """What, as ours has it, and as it is. The counters that are looked at are those that decisions have asked for."""
-    questions = cast("list[Question]", list(ours.table.counts._questions))
+    questions = cast("list[Question]", list(ours.table.counts.questions()))
     probes = [pod for name in true.table.names() for pod in true.table.pods_on(name).values()]
     mine, other = (picture(state, questions, LABEL_KEYS, probes) for state in (ours, true))
     yield from _between("", mine, other)
-    for key, question in ours.table.counts._questions.items():
-        yield from _sums(str(key), question.counts, ours.table.static_version)
+    for key, counts in ours.table.counts.questions().items():
+        yield from _sums(str(key), counts)
 
 
 def _between(where: str, mine: object, other: object) -> Iterator[Difference]:
@@ -36,9 +36,9 @@ def _between(where: str, mine: object, other: object) -> Iterator[Difference]:
         yield where, mine, other
 
 
-def _sums(name: str, counts: RowCounts, version: int) -> Iterator[Difference]:
+def _sums(name: str, counts: RowCounts) -> Iterator[Difference]:
     """The sums by domain that are moved along with a counter."""
-    for domains, sums in counts._sums if counts._summed_at == version else ():
+    for domains, sums in counts.cached_sums():
         true = [0] * len(sums)
         for row, count in zip(*counts.counted(), strict=True):
             if row < len(domains) and domains[row] >= 0:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from dataclasses import dataclass
 from typing import Any
 
 from berth.model import KINDS, Pod, object_key
 from berth.policy.records import Policy
-from berth.scheduler.extenders.extender_calls import ExtenderCalls
 from berth.sim.resources import BUILT_IN, NODES, PODS
 from reference.engine import feasible, preempt
 from reference.world import World
@@ -52,7 +50,7 @@ def check_settled(store: RecordingStore, overseer: Overseer, trace: Trace, *, fl
         _, _, found = _fitting(store, overseer, world, body)
         if found and (flushed or not overseer.was_refused_by_usher(uid)):
             trace.violate("10 liveness", f"{key} is not bound, and fits on {found}", key, uid)
-        has_node = uid in overseer._cache.assumed()  # and waits there for a volume that may never come
+        has_node = uid in overseer.cache.assumed()  # and waits there for a volume that may never come
         if not has_node:
             _check_nomination(overseer, body, trace)
         if has_node and body["status"].get("nominatedNodeName"):
@@ -65,8 +63,8 @@ def _check_nomination(overseer: Overseer, body: dict[str, Any], trace: Trace) ->
     """What we decided of the node that a pod waits for is written, unless it is just being written."""
     uid, key = body["metadata"]["uid"], object_key(body)
     written = body["status"].get("nominatedNodeName") or ""
-    ours = overseer.runtime.components.cache.state._nominated_to.get(uid, "")
-    if written != ours and uid not in overseer.runtime.components.cluster._conditions._nominations:
+    ours = overseer.cache.state.nominated_node(uid)
+    if written != ours and not overseer.runtime.components.cluster.nominates(uid):
         trace.violate("7 columns", f"{key} waits for {ours!r}, and its status says {written!r}", key, uid, ours)
 
 
@@ -111,7 +109,7 @@ def _fitting(
 ) -> tuple[Pod, Policy | None, list[str]]:
     pod = overseer.knowledge.parse("Pod", body)
     assert isinstance(pod, Pod)
-    active = overseer._intake.policy_for(pod)
+    active = overseer.intake.policy_for(pod)
     if active is None:
         return pod, None, []
     policy = active.policy
@@ -130,7 +128,7 @@ class Turning:
 
     @classmethod
     def of(cls, berth: BerthProcess) -> Turning:
-        return cls(dict(berth.overseer.attempts), berth.api.requests, berth.overseer._store.statistics()["writes"])
+        return cls(dict(berth.overseer.attempts), berth.api.requests, berth.overseer.store.statistics()["writes"])
 
 
 def check_rest(before: Turning, berth: BerthProcess, trace: Trace) -> None:
@@ -146,61 +144,41 @@ def check_rest(before: Turning, berth: BerthProcess, trace: Trace) -> None:
 
 def check_empty(berth: BerthProcess, trace: Trace) -> None:
     """Nothing is left of pods that are gone."""
-    runtime, loop = berth.runtime, berth.runtime.components.loop
-    cache, queue = runtime.components.cache, runtime.components.queue
-    conditions, evicting = runtime.components.cluster._conditions, loop.evicting
+    for what, count in _left(berth).items():
+        if count:
+            trace.violate("15 memory", f"{what}: {count} are left after every pod is gone")
+
+
+def _left(berth: BerthProcess) -> dict[str, int]:
+    components, loop = berth.runtime.components, berth.runtime.components.loop
     loop.disruptions.end_included()  # whoever preempts next looks first
-    extenders = loop.extenders
-    assert isinstance(extenders, ExtenderCalls)
-    left: dict[str, Sized] = {
-        "pending": cache.pending,
-        "assumed": cache.assumed(),
-        "bound": cache._pods._bound,
-        "known": cache.known("Pod"),
-        "unreadable": cache.unreadable,
-        "queue": queue._items,
-        "parked by namespace": queue._unschedulable._by_namespace,
-        "parked groups": queue._unschedulable._groups,
-        "marks of groups": queue._unschedulable._index._kinds,
-        "requests of groups": queue._unschedulable._demand._names,
-        "openings": queue._openings,
-        "work for later": queue._work,
-        "changes in flight": queue._log,
-        "lent": queue._lent,
-        "stages": loop.binding_cycle._entries,
-        "binds": loop.binder._tasks,
-        "volumes": loop.volumes._waits,
-        "conditions waiting": conditions._outbox._active,
-        "writes at the gate": [one for lane in runtime.components.cluster.gate._lanes for one in lane.waiting],
-        "writes under way": [lane for lane in runtime.components.cluster.gate._lanes if lane.under_way],
-        "complaints": loop.intake._complaints,
-        "nominated": cache.state.nominated,
-        "extender calls": extenders._calls,
-        "evictions": evicting._running,
-        "victims": evicting._leaving,
-        "evictions counted against budgets": loop.disruptions._leavers,
-        "nominations decided": cache._pods._nominations,
-        "reservations": of_process[berth.process].open,
-        "echoes missing": loop.confirmations._missing,
-        "pods with an event about their scheduler name": loop.unserved_names,
+    cluster, extenders = components.cluster, loop.extenders
+    assert extenders is not None
+    tables = {"cache": components.cache.sizes(), "queue": components.queue.sizes(), "writes": cluster.gate.sizes()}
+    tables["budgets"] = loop.disruptions.sizes()
+    return {
+        **{f"{where}: {what}": count for where, sizes in tables.items() for what, count in sizes.items()},
+        "binding cycles": len(loop.binding_cycle),
+        "binds": len(loop.binder),
+        "volumes": len(loop.volumes),
+        "conditions waiting": cluster.statistics()["conditions"]["waiting"],
+        "complaints": loop.intake.complaints,
+        "nominated": len(components.cache.state.nominated),
+        "extender calls": extenders.statistics()["waiting"],
+        "evictions": len(loop.evicting),
+        "victims": len(loop.evicting.victims),
+        "reservations": len(of_process[berth.process].open),
+        "binds to confirm": loop.confirmations.missing,
+        "pods with an event about their scheduler name": len(loop.unserved_names),
         "pods under budgets": _remembered_by_budgets(berth),
     }
-    for what, there in left.items():
-        if len(there):
-            trace.violate("15 memory", f"{what} holds {len(there)} after every pod is gone: {str(there)[:300]}")
 
 
-def _remembered_by_budgets(berth: BerthProcess) -> list[str]:
+def _remembered_by_budgets(berth: BerthProcess) -> int:
     """As whoever preempts next finds it."""
-    state = berth.runtime.components.cache.state
-    disruptions = berth.runtime.components.loop.disruptions
-    kept = [disruptions._budgets] if disruptions._budgets is not None else []
-    kept += [
-        active.preemption._budgets_of(state)
-        for active in berth.runtime.components.policies.in_force()
-        if active.preemption is not None
-    ]
-    return [uid for budgets in kept for uid in budgets._known]
+    state, policies = berth.runtime.components.cache.state, berth.runtime.components.policies
+    searches = [active.preemption for active in policies.in_force()]
+    return sum(search.cached_pods(state) for search in searches if search is not None)
 
 
 def check_tasks(berth: BerthProcess, trace: Trace) -> None:

@@ -20,7 +20,7 @@ from berth.model import Pod, object_key, parse_pod
 from berth.runtime import Runtime
 from berth.scheduler.cache.cache import Cache
 from berth.scheduler.object_events import ObjectEvent
-from berth.scheduler.queue.queue import Part
+from berth.scheduler.queue.queue import Part, QueuedPod
 from berth.sim.resources import PODS
 from reference.engine import feasible
 from reference.profile import Profile
@@ -59,7 +59,7 @@ class Overseer:
         self.attempts: Counter[str] = Counter()
         self.decisions = 0
         self._refusals = 0
-        self._store = store
+        self.store = store
         self._trace = trace
         self._bound = bound  # by UID: who bound it, and in which version of the store
         self._first_version = first_version
@@ -67,9 +67,9 @@ class Overseer:
         self._now = now
         self._scheduler = runtime.components.scheduler
         self._loop = runtime.components.loop
-        self._intake = self._loop.intake
-        self._cache: Cache = runtime.components.cache
-        self._queue = runtime.components.queue
+        self.intake = self._loop.intake
+        self.cache: Cache = runtime.components.cache
+        self.queue = runtime.components.queue
         self._resources = {resource.kind: resource for resource in runtime.resources}
         self._lead_version = 0  # of the store, when it last began to lead
         self._touched: dict[str, None] = {}
@@ -92,7 +92,7 @@ class Overseer:
         self._stand_between()
 
     def _stand_between(self) -> None:
-        intake, cache, queue = self._intake, self._cache, self._queue
+        intake, cache, queue = self.intake, self.cache, self.queue
         _around(intake, "on_event", self._before_event)
         _around(intake, "observe_pod", self._before_observe_pod, self._after_observe_pod)
         _around(intake, "assume", self._before_assume, self._after_assume)
@@ -132,7 +132,7 @@ class Overseer:
     def _before_observe_pod(self, event: ObjectEvent) -> None:
         uid = event.identity.uid
         before = self.knowledge.pod(uid)
-        parked = before is not None and self._queue.part_of(uid) is Part.UNSCHEDULABLE
+        parked = before is not None and self.queue.part_of(uid) is Part.UNSCHEDULABLE
         self._observe("Pod", event.body)
         now = self.knowledge.pod(uid)
         self._changed = parked and now is not None and _tolerations(now) != _tolerations(before or {})
@@ -140,7 +140,7 @@ class Overseer:
     def _after_observe_pod(self, _: object, event: ObjectEvent) -> None:
         """Invariant 10: a parked pod that asks for something else is tried again."""
         uid, key, _ = event.identity
-        if self._changed and self._queue.part_of(uid) is Part.UNSCHEDULABLE:
+        if self._changed and self.queue.part_of(uid) is Part.UNSCHEDULABLE:
             self._trace.violate("10 liveness", f"{key} tolerates more than before, and is not tried again", key, uid)
 
     def _observe(self, kind: str, body: Body) -> None:
@@ -168,8 +168,8 @@ class Overseer:
     def _is_there(self, kind: str, uid: str) -> bool:
         """In the store, as one that is watched: finished pods are not."""
         resource = self._resources[kind]
-        found = self._store.find(resource.group, resource.version, resource.plural)
-        bodies = [] if found is None else self._store.list(found, field_selector=resource.field_selector).items
+        found = self.store.find(resource.group, resource.version, resource.plural)
+        bodies = [] if found is None else self.store.list(found, field_selector=resource.field_selector).items
         return any(body["metadata"]["uid"] == uid for body in bodies)
 
     def _touch(self, uid: str) -> None:
@@ -269,7 +269,7 @@ class Overseer:
     def _before_take_over(self) -> None:
         """From now on it decides: whatever other replicas have bound, it has been shown."""
         self._trace.note(f"{self.name} leads")
-        self._lead_version = self._store.revision
+        self._lead_version = self.store.revision
 
     def _after_nominate(self, number: int | None, uid: str, node_name: str) -> None:
         body = self.knowledge.pod(uid)
@@ -315,9 +315,9 @@ class Overseer:
 
     def _check_reserved(self) -> None:
         """Invariant 21: what is reserved is for a pod that has its room and waits for its volumes."""
-        held = self._cache.assumed()
-        for uid in {*self._cache.state.volumes.reservations.plans, *self.knowledge.plans}:
-            if uid not in held or uid not in self._loop.binding_cycle._entries:
+        held = self.cache.assumed()
+        for uid in {*self.cache.state.volumes.reservations.plans, *self.knowledge.plans}:
+            if uid not in held or uid not in self._loop.binding_cycle:
                 self._trace.violate("21 volumes", f"volumes are reserved for {uid}, which has given up", uid)
 
     # --- where it puts pods ------------------------------------------------------------------------------------------
@@ -359,13 +359,13 @@ class Overseer:
             self._trace.violate("13 refusals", f"{record.key} was turned away, and fits on {found}", record.key, *found)
 
     def _before_fail(self, item: Any, pace: Any = None) -> None:
-        if self._queue.is_in_flight(item):
+        if self.queue.is_in_flight(item):
             self._trace.note(f"{self.name} fails with {item.pod.key}", item.pod.key, item.uid)
             if not item.outdated:  # else other policies are in force since it began
                 self._back_off(item.uid, item.attempts, pace or item.pace)
 
     def _before_retry(self, pod: Pod, attempts: int, pace: Any = None, *_: object) -> None:
-        if self._queue.part_of(pod.uid) is None and pace is not None:
+        if self.queue.part_of(pod.uid) is None and pace is not None:
             self._back_off(pod.uid, attempts, pace)
 
     def _back_off(self, uid: str, attempts: int, pace: Any) -> None:
@@ -392,7 +392,7 @@ class Overseer:
 
     def _after_park_again(self, _: object, item: Any, *__: object) -> None:
         """Invariant 10: what happened while it waited for its permit counts when it is refused."""
-        if item.uid in self._recalled and self._queue.part_of(item.uid) is Part.UNSCHEDULABLE:
+        if item.uid in self._recalled and self.queue.part_of(item.uid) is Part.UNSCHEDULABLE:
             said = f"{item.pod.key} is parked, and what may help has happened while it waited for its permit"
             self._trace.violate("10 liveness", said, item.pod.key, item.uid)
         self._recalled.discard(item.uid)
@@ -408,7 +408,7 @@ class Overseer:
         if moment == "sent":
             self._check_sent(key, uid, node, request)
         else:
-            self._check_landed(namespace, pod_name, node)
+            self.check_landed(namespace, pod_name, node)
 
     def _check_sent(self, key: str, uid: str, node: str, request: Request) -> None:
         self._check_limit(key, node, request)
@@ -425,7 +425,7 @@ class Overseer:
     def _check_limit(self, key: str, node: str, request: Request) -> None:
         """Invariant 18, whatever came before the bind: an extender, a permit, volumes."""
         self._sent = {one for one in self._sent if not one.answer.done()} | {request}
-        limit = self.runtime.components.loop.binder._ours._limit
+        limit = self.runtime.components.loop.binder.limit
         if len(self._sent) > limit:
             said = f"{len(self._sent)} binds are under way with that of {key}, and there may be {limit}"
             self._trace.violate("18 bind limit", said, key, node)
@@ -440,7 +440,7 @@ class Overseer:
 
     def _exists(self, key: str, uid: str) -> bool:
         """A pod that was bound and is gone, which only a read has shown, is tried again until the watch says so."""
-        return any(object_key(body) == key and body["metadata"]["uid"] == uid for body in self._store.list(PODS).items)
+        return any(object_key(body) == key and body["metadata"]["uid"] == uid for body in self.store.list(PODS).items)
 
     def on_answer(self, request: Request, error: ApiError | None) -> None:
         """A refused bind has bound nothing, and a pod that was read is known to be bound or not."""
@@ -457,8 +457,8 @@ class Overseer:
             key = f"{parts[4]}/{parts[6]}"
             self._unsure = {uid: other for uid, other in self._unsure.items() if other != key}
 
-    def _check_landed(self, namespace: str, pod_name: str, node: str) -> None:
-        body = self._store.get(PODS, namespace, pod_name)
+    def check_landed(self, namespace: str, pod_name: str, node: str) -> None:
+        body = self.store.get(PODS, namespace, pod_name)
         uid, key = body["metadata"]["uid"], f"{namespace}/{pod_name}"
         if uid in self._bound:
             self._trace.violate("2 once", f"{key} ({uid[:8]}) is bound a second time", key, uid)
@@ -470,18 +470,18 @@ class Overseer:
                 uid,
                 node,
             )
-        self._bound[uid] = (self.name, self._store.revision)
+        self._bound[uid] = (self.name, self.store.revision)
         self._check_room(node, key)
 
     def _check_room(self, node: str, key: str) -> None:
         """What we bound there, as far as this process could know of it, is not more than the node ever had."""
         used: Counter[str] = Counter()
-        for body in self._store.list(PODS).items:
+        for body in self.store.list(PODS).items:
             if body["spec"].get("nodeName") == node and self._could_know(body["metadata"]["uid"]):
                 pod = parse_pod(body)
                 if pod.phase not in ("Succeeded", "Failed"):
-                    used.update({**self._store.least.get(pod.uid, pod.usage), "pods": 1})
-        have = self._store.largest.get(node, {})
+                    used.update({**self.store.least.get(pod.uid, pod.usage), "pods": 1})
+        have = self.store.largest.get(node, {})
         over = {name: amount for name, amount in used.items() if amount > have.get(name, 0)}
         if over:
             self._trace.violate("1 room", f"{node} has {have}, and our binds take {over}", node, key)
@@ -505,12 +505,8 @@ class Overseer:
         self._forgotten.clear()
 
     def _check_place(self, uid: str) -> None:
-        pods = self._cache._pods
-        places = [
-            name
-            for name, there in ((PENDING, pods.pending), ("assumed", pods.assumed), ("bound", pods._bound))
-            if uid in there
-        ]
+        held = ((PENDING, self.cache.pending), ("assumed", self.cache.assumed()), ("bound", self.cache.bound))
+        places = [name for name, there in held if uid in there]
         place = self.knowledge.place(uid)
         if places != ([place] if place else []):
             self._misplaced(
@@ -518,9 +514,8 @@ class Overseer:
             )
         if place == PENDING:
             self._check_nomination(uid)
-        parts = [name for name, there in self._parts() if uid in there]
-        listed = self._queue.part_of(uid)
-        if parts != ([listed.value] if listed else []):
+        parts, listed = self.queue.parts_with(uid), self.queue.part_of(uid)
+        if parts != ([listed] if listed else []):
             self._misplaced(uid, f"the queue has it in {parts}, and says {listed}")
         if (listed is not None) != self.knowledge.wanted(uid):
             self._misplaced(uid, f"the queue has it in {listed}; does it wait for us? {self.knowledge.wanted(uid)}")
@@ -530,22 +525,9 @@ class Overseer:
         body = self.knowledge.pod(uid)
         pod = None if body is None else self.knowledge.parse("Pod", body)
         if isinstance(pod, Pod):
-            ours, told = self._cache.state._nominated_to.get(uid, ""), self.knowledge.nominated_to(pod)
+            ours, told = self.cache.state.nominated_node(uid), self.knowledge.nominated_to(pod)
             if ours != told:
                 self._trace.violate("7 columns", f"{pod.key} waits for {told!r}, the state has {ours!r}", pod.key, uid)
-
-    def _parts(self) -> list[tuple[str, Any]]:
-        queue = self._queue
-        return [
-            ("active", queue._active),
-            ("active", queue._returning),
-            ("backoff", queue._backoff),
-            ("backoff", queue._failed),
-            ("unschedulable", queue._unschedulable._by_time),
-            ("gated", queue._gated),
-            ("in_flight", queue._in_flight),
-            ("held", queue._held),
-        ]
 
     def _misplaced(self, uid: str, problem: str) -> None:
         body = self.knowledge.pod(uid)
@@ -553,7 +535,7 @@ class Overseer:
         self._trace.violate("5 one place", f"{key} ({uid[:8]}): {problem}", key, uid)
 
     def _check_assumption(self, uid: str) -> None:
-        held = uid in self._cache.assumed()
+        held = uid in self.cache.assumed()
         if held is (uid in self._open):
             return
         if held:
@@ -581,7 +563,7 @@ class Overseer:
         for uid, decided in self.knowledge.nominations.items():
             if uid in fresh.pending and fresh.pending[uid].nominated_node_name != decided.node:
                 fresh.nominate(uid, self.knowledge.nominated_to(fresh.pending[uid]))
-        for what, ours, true in differences(self._cache.state, fresh.state):
+        for what, ours, true in differences(self.cache.state, fresh.state):
             self._trace.violate("7 columns", f"{what}: it has {ours}, and a rebuild {true}", what.split()[0])
 
         self._check_nominations_under_way()
@@ -589,10 +571,15 @@ class Overseer:
 
     def _check_nominations_under_way(self) -> None:
         """What we decided of the node that a pod waits for is written, or is going to be."""
-        waiting = self.runtime.components.cluster._conditions._nominations
+        cluster = self.runtime.components.cluster
         for uid, nomination in self.knowledge.nominations.items():
             body = self.knowledge.pod(uid)
-            if body is None or nomination.version is not None or uid in waiting or not self.knowledge.wanted(uid):
+            if (
+                body is None
+                or nomination.version is not None
+                or cluster.nominates(uid)
+                or not self.knowledge.wanted(uid)
+            ):
                 continue
             key, node = object_key(body), nomination.node or "no node"
             if self._is_settled(uid):
@@ -601,12 +588,12 @@ class Overseer:
 
     def _is_settled(self, uid: str) -> bool:
         """Whether the pod is bound, or gone."""
-        pending = (body for body in self._store.list(PODS).items if not body["spec"].get("nodeName"))
+        pending = (body for body in self.store.list(PODS).items if not body["spec"].get("nodeName"))
         return all(body["metadata"]["uid"] != uid for body in pending)
 
     def check_echoes(self, calm_since: float) -> None:
         """Invariant 6, in calm weather: a bind whose echo the watch owes us is looked up."""
-        for uid in self._cache.assumed():
+        for uid in self.cache.assumed():
             seconds = self._now() - max(calm_since, self._owed.get(uid, self._now()))
             if seconds > ECHO_SECONDS:
                 said = f"{uid} has been bound for {seconds:.0f} s, and nobody looks why it does not show"
@@ -614,8 +601,7 @@ class Overseer:
 
     def was_refused_by_usher(self, uid: str) -> bool:
         """Whether the pod is parked because a plugin would not have it, which may change its mind at any time."""
-        item = self._queue._items.get(uid)
-        return item is not None and any(name.endswith("usher") for name in item.blamed)
+        return any(_blames_usher(item) for item in self.queue.items() if item.uid == uid)
 
     def check_parked(self) -> None:
         """Invariant 10, all the time: who is parked fits nowhere, on what is known; else a change has been missed.
@@ -623,11 +609,11 @@ class Overseer:
         Pods that wait until others have been tried for the same room are not parked for good.
         """
         world = self.knowledge.world()
-        for item in list(self._queue._unschedulable):
-            if self.was_refused_by_usher(item.uid) or self._queue.is_next(item):
+        for item in self.queue.items():
+            if item.part is not Part.UNSCHEDULABLE or _blames_usher(item) or self.queue.is_next(item):
                 continue
             pod = self._newest(item.pod)
-            active = self._intake.policy_for(pod)
+            active = self.intake.policy_for(pod)
             if active is None or active.policy.extenders:
                 continue
             fitting = feasible(world, reference_profile(active.policy), pod)
@@ -635,6 +621,10 @@ class Overseer:
             if found:
                 since = f"since {item.since:.3f}, until one of {sorted(item.retry_events)}"
                 self._trace.violate("10 liveness", f"{pod.key} is parked {since}, and fits on {found}", pod.key, *found)
+
+
+def _blames_usher(item: QueuedPod) -> bool:
+    return any(name.endswith("usher") for name in item.blamed)
 
 
 def runtime_usage(runtime: Runtime) -> Any:

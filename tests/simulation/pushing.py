@@ -74,7 +74,7 @@ class Pushing:
     def after_preempt(self, _: object, __: object, pod: Pod, ___: object, ____: object, nomination: Any) -> None:
         """Whoever is less important waits for this node no more, and the victims count against their budgets."""
         self._check_alone(self._newest(pod), nomination.node)
-        leaving = self._loop.evicting._leaving
+        leaving = self._loop.evicting.victims
         for victim in nomination.victims:
             if victim.uid in leaving:
                 budgets = self._knowledge.world().objects.get(BUDGET, {})
@@ -143,7 +143,7 @@ class Pushing:
 
     def _check_counted(self) -> None:
         """Who is to go and does not show it yet is taken off what his budgets allow."""
-        leaving = self._loop.evicting._leaving
+        leaving = self._loop.evicting.victims
         for uid, keys in list(self._guarded.items()):
             body = self._knowledge.pod(uid)
             if uid not in leaving or body is None or body["metadata"].get("deletionTimestamp"):

@@ -318,7 +318,7 @@ class Scenario:
         await asyncio.sleep(CALM_SECONDS)
         endings.check_settled(self.store, overseer, self.trace, flushed=False)
         pushers = endings.pushers(self.store, overseer)
-        refused = any(overseer.was_refused_by_usher(item.uid) for item in overseer._queue.items())
+        refused = any(overseer.was_refused_by_usher(item.uid) for item in overseer.queue.items())
         if pushers or refused:  # a pod that comes onto a node wakes nobody who could push it out: only the flush does
             await asyncio.sleep(FLUSH_SECONDS)
             endings.check_pushers(pushers, endings.pushers(self.store, overseer), self.trace)

@@ -296,7 +296,7 @@ class Soak:
         self.seconds = minutes * 60.0
         self.memory: list[Sample] = []
         self.problems: list[str] = []
-        self.weather._page = 0
+        self.weather.page = 0
         link = Link(self.loop.time)
         api = SimApi(self.loop, self.store, self.weather, link)
         self.runtime = make_runtime(Options(https_address="", seed=seed, standalone=True), clock=clock, api=api)
@@ -352,8 +352,8 @@ class Soak:
 
     def _is_warm(self) -> bool:
         """Whether what is remembered of pods that are gone is as much as it is going to be."""
-        gone = self.runtime.components.cache._registers["Pod"]._removed
-        return len(gone) >= versions.REMOVED_REMEMBERED and self.loop.time() >= WARM_SECONDS
+        gone = self.runtime.components.cache.removed("Pod")
+        return gone >= versions.REMOVED_REMEMBERED and self.loop.time() >= WARM_SECONDS
 
     def _held_kibibytes(self) -> float:
         return held_bytes(self.runtime, (Store, SeededLoop, SimApi)) / 1024
@@ -406,12 +406,12 @@ class Soak:
         for pod in self.store.list(PODS).items:
             self.store.delete(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"], grace_period_seconds=0)
         await asyncio.sleep(60.0)
-        cache, queue = self.runtime.components.cache, self.runtime.components.queue
-        known = cache.known("Pod")
-        left = {"pending": cache.pending, "assumed": cache.assumed(), "known": known, "queue": queue._items}
-        for what, there in left.items():
-            if len(there):
-                self.problems.append(f"leftovers: {what} holds {len(there)} after every pod is gone")
+        cache = self.runtime.components.cache
+        left = {name: cache.sizes()[name] for name in ("pending", "assumed", "known")}
+        left["queue"] = self.runtime.components.queue.sizes()["pods"]
+        for what, count in left.items():
+            if count:
+                self.problems.append(f"leftovers: {what} holds {count} after every pod is gone")
         table = cache.state.table.statistics()
         if any(table[name] for name in ("pods", "pod_groups", "carried_terms")):
             self.problems.append(f"leftovers: the table has {table} after every pod is gone")

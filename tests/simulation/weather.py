@@ -67,7 +67,7 @@ class Weather:
         }
         self.bulk = Random(f"bulk/{seed}").random() < 0.5
         """Whether lists and watches are read in bulk; otherwise objects come one by one, as from kopf."""
-        self._page = self.random.choice(PAGES)
+        self.page = self.random.choice(PAGES)
         self.bind_limit = self.random.choice(BIND_LIMITS)
         """How many binds may be under way at once. Rarely more than ten pods wait here, so it is lower than shipped."""
         self.rates["permit waits"] = 0.4
@@ -101,7 +101,7 @@ class Weather:
 
     def in_pages(self, query: Mapping[str, str]) -> Mapping[str, str]:
         """A server may give less than is asked for at once."""
-        return {**query, "limit": str(self._page)} if self._page and not self.calm else query
+        return {**query, "limit": str(self.page)} if self.page and not self.calm else query
 
     def latency_seconds(self) -> float:
         return self.random.uniform(0.0005, self._latency_seconds)

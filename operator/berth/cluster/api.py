@@ -119,6 +119,11 @@ class Api:
             await self._credentials.load()
             await self._connect()
 
+    @property
+    def under_way(self) -> int:
+        """The number of requests that have no answer yet."""
+        return 0 if self._transport is None else self._transport.under_way
+
     async def close(self) -> None:
         transports = [*self._retired, *([self._transport] if self._transport is not None else [])]
         self._transport, self._retired = None, []

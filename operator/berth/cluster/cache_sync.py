@@ -134,6 +134,11 @@ class CacheSync:
             asyncio.create_task(self._watch_over(sync), name=f"sync-{kind}") for kind, sync in self._syncs.items()
         ]
 
+    @property
+    def proofs(self) -> int:
+        """The number of comparisons with a complete list that are under way."""
+        return len(self._proofs)
+
     async def stop(self) -> None:
         tasks = [*self._tasks, *self._proofs]
         for task in tasks:

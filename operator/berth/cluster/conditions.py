@@ -89,6 +89,10 @@ class Conditions:
         self._nominations[pod.uid] = _Nomination(node_name, written)
         self._outbox.put(pod.uid, self._outbox.waiting(pod.uid) or Report(pod), urgent=True)
 
+    def nominates(self, uid: str) -> bool:
+        """Whether a nomination of the pod has yet to be written."""
+        return uid in self._nominations
+
     async def settle(self, uid: str) -> None:
         """Returns when nothing about the pod is going to be written any more."""
         self._written.pop(uid, None)

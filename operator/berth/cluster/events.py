@@ -114,6 +114,11 @@ class EventRecorder:
         if self._enqueue(record):
             self._remember(key, record)
 
+    @property
+    def delayed(self) -> int:
+        """The number of events that wait to be tried again."""
+        return len(self._delays)
+
     def statistics(self) -> dict[str, int]:
         return {"waiting": self._unposted, "series": len(self._series), **self.counts}
 

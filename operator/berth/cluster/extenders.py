@@ -97,6 +97,11 @@ class HttpExtenders:
         if problem:
             raise AddressRefused(problem)
 
+    @property
+    def sessions(self) -> list[aiohttp.ClientSession]:
+        """The open sessions: one for each way to connect, the one that was used last at the end."""
+        return list(self._sessions.values())
+
     async def close(self) -> None:
         while self._sessions:
             await self._sessions.popitem()[1].close()

@@ -114,6 +114,13 @@ class WriteGate:
             "late": {rank.name: self.late[rank.name] for rank in RANKS[1:]},
         }
 
+    def sizes(self) -> dict[str, int]:
+        """Writes of any rank: those that wait, and those that are under way."""
+        return {
+            "waiting": sum(len(lane.waiting) for lane in self._lanes),
+            "under_way": sum(lane.under_way for lane in self._lanes),
+        }
+
     def _admit(self) -> None:
         if not self._is_open:
             return

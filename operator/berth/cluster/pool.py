@@ -63,6 +63,10 @@ class DirectTransport:
         self._look: asyncio.TimerHandle | None = None
         self._look_after()
 
+    @property
+    def under_way(self) -> int:
+        return self._requests
+
     async def exchange(self, request: Request, limit_seconds: float, before_sending: BeforeSending) -> Answer:
         data = encode_request(request, self._host, self._prefix)
         limit = self._loop.time() + limit_seconds

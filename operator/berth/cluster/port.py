@@ -84,6 +84,10 @@ class KubernetesCluster:
     def nominate(self, pod: Pod, node_name: str, written: Callable[[str], None]) -> None:
         self._conditions.nominate(pod, node_name, written)
 
+    def nominates(self, uid: str) -> bool:
+        """Whether a nomination of the pod has yet to be written."""
+        return self._conditions.nominates(uid)
+
     def report_condition(self, pod: Pod, reason: str, message: str) -> None:
         self._conditions.report(pod, reason, message)
 

@@ -48,6 +48,10 @@ class ProxiedTransport:
     def is_closed(self) -> bool:
         return self._session.closed
 
+    @property
+    def under_way(self) -> int:
+        return self._requests
+
     async def exchange(self, request: Request, limit_seconds: float, before_sending: BeforeSending) -> Answer:
         self._requests += 1
         try:

@@ -34,6 +34,11 @@ class Transport(Protocol):
     @property
     def is_closed(self) -> bool: ...
 
+    @property
+    def under_way(self) -> int:
+        """The number of requests without an answer."""
+        ...
+
     async def exchange(self, request: Request, limit_seconds: float, before_sending: BeforeSending) -> Answer:
         """The answer, whatever its status; redirects are not followed.
 

@@ -81,7 +81,7 @@ from berth.scheduler.ports import Clock
 from berth.scheduler.queue.queue import Queue
 from berth.scheduler.queue.queueing_hints import QueueingHints
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.wiring import LoopComponents
+from berth.scheduler.wiring import BIND_LIMIT, LoopComponents
 from berth.serving.configz import configuration
 from berth.serving.loop_watchdog import LoopWatchdog
 
@@ -99,9 +99,11 @@ class Components:
         credentials: Credentials | None = None,
         seen_cluster: SeenCluster | None = None,
         collector: Collector | None = None,
+        bind_limit: int = BIND_LIMIT,
     ) -> None:
         """The keywords are for a caller with a time and a network of its own, or one that has asked the API server
-        already, and gives what it has asked with. `collector`: for a process that runs nothing else.
+        already, and gives what it has asked with. `collector`: for a process that runs nothing else. `bind_limit`: how
+        many binds may be with the API server at once.
         """
         self.options = options
         self.collector = collector
@@ -162,6 +164,7 @@ class Components:
             errors=errors,
             unconfirmed=unconfirmed,
             extenders=extenders,
+            bind_limit=bind_limit,
             expectation=gates[EXPECTATION],
             remembered_decisions=options.remembered_decisions if gates[EXPLANATIONS] else 0,
         )
@@ -313,6 +316,7 @@ def make_runtime(
     credentials: Credentials | None = None,
     seen_cluster: SeenCluster | None = None,
     collector: Collector | None = None,
+    bind_limit: int = BIND_LIMIT,
 ) -> Runtime:
     """A Berth that is ready to be started; the keywords are those of `Components`."""
     return Runtime(
@@ -324,5 +328,6 @@ def make_runtime(
             credentials=credentials,
             seen_cluster=seen_cluster,
             collector=collector,
+            bind_limit=bind_limit,
         )
     )

@@ -204,6 +204,11 @@ class EventIntake:
             self._queue.add(pod)
         self._complain(uid)
 
+    @property
+    def complaints(self) -> int:
+        """The number of invalid pods whose problem was reported."""
+        return len(self._complaints)
+
     def _complain(self, uid: str) -> None:
         left_out = self._cache.unreadable.get(uid)
         if left_out is None:

@@ -121,6 +121,10 @@ class Preemption:
     def _wanted(self, potential: int) -> int:
         return min(max(potential * self.percentage // 100, self.absolute), potential)
 
+    def cached_pods(self, state: State) -> int:
+        """Returns the number of pods whose budgets the next search finds cached."""
+        return self._budgets_of(state).statistics()["pods"]
+
     def _budgets_of(self, state: State) -> Budgets:
         if self._budgets is None or not self._budgets.are_of(state):
             self._budgets = Budgets(state)

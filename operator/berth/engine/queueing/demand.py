@@ -87,6 +87,15 @@ class Demand:
         asked = need > 0
         return int((free[asked] // need[asked]).min(initial=MOST))
 
+    def statistics(self) -> dict[str, int]:
+        """`kinds`: slots in use; `columns`: resources that have one; `width`: columns ever made; `uses`: of columns."""
+        return {
+            "kinds": len(self._names),
+            "columns": len(self._column),
+            "width": self._need.shape[1],
+            "uses": self._uses.total(),
+        }
+
     def _column_of(self, name: str) -> int | None:
         column = self._column.get(name)
         if column is None and len(self._column) < MOST_RESOURCES:

@@ -226,6 +226,11 @@ class CarriedTerms:
         self._terms = dict(self._terms)
         self._index.compact()
 
+    @property
+    def cached_matches(self) -> int:
+        """The number of cached results of `matching`."""
+        return len(self._of_crowd) + len(self._matched)
+
     def statistics(self) -> dict[str, int]:
         return {
             "carried_terms": len(self._terms),

@@ -40,6 +40,10 @@ class Budgets:
     def __bool__(self) -> bool:
         return bool(self._budgets)
 
+    def statistics(self) -> dict[str, int]:
+        """`pods`: those whose budgets are cached."""
+        return {"budgets": len(self._budgets), "pods": len(self._known)}
+
     def are_of(self, state: State) -> bool:
         return self._state is state and self._revision == state.revision(KIND)
 

@@ -457,6 +457,7 @@ class NodeTable:
             "resources": len(self.resource_index),
             "resources_without_column": len(self._sparse),
             "resources_left_out": self.resources_left_out,
+            "saturated_sums": len(self._beyond),
             "label_columns": len(self._labels),
             "label_keys": len(self._labelled),
             "images": len(self.images),

@@ -107,6 +107,14 @@ class NominatedPods:
         place = np.where(wanted, of_row[self._row], -1)
         return NominatedRows(found, place, self._index, self._usage, self._has_volumes)
 
+    def statistics(self) -> dict[str, int]:
+        return {
+            "nominated": len(self._nominated),
+            "ports": len(self._index.ports),
+            **self._index.counts.statistics(),
+            **self._index.terms.statistics(),
+        }
+
     def _wanted(self, pod: Pod) -> BoolColumn:
         """Returns bool[slots]: other pods of equal or higher priority, nominated to known nodes."""
         self._place()

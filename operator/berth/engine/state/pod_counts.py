@@ -200,6 +200,10 @@ class RowCounts:
             inside = rows < len(column)
             column[rows[inside]] += weight * counts[inside]
 
+    def cached_sums(self) -> list[tuple[Int64Column, Int64Column]]:
+        """Returns the cached results of `per_domain` that are valid now: domain ids by row, and the sum of each id."""
+        return list(self._sums) if self._summed_at == self._extent.static_version else []
+
     def per_domain(self, domains: Int64Column, size: int) -> Int64Column:
         """Returns int64[size]: the sum for each domain; `domains` are the ids by row, a row with id -1 is left out.
 
@@ -552,6 +556,10 @@ class PodCounts:
             _take_out(places, group.namespace, group)
             if not places:
                 del self._by_label[label]
+
+    def questions(self) -> dict[Hashable, RowCounts]:
+        """Returns the counts that were asked for and are maintained, by what was asked."""
+        return {key: question.counts for key, question in self._questions.items()}
 
     def statistics(self) -> dict[str, int]:
         return {

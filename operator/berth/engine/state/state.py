@@ -113,6 +113,10 @@ class State:
         self._nominated_to[pod.uid] = node_name
         self.nominated_pods.add(pod, node_name)
 
+    def nominated_node(self, uid: str) -> str:
+        """Returns the name of the node that the pod is nominated to, "" if it is nominated to none."""
+        return self._nominated_to.get(uid, "")
+
     def withdraw(self, uid: str) -> None:
         """Clears the nomination of the pod, if it has one."""
         node_name = self._nominated_to.pop(uid, None)

@@ -48,6 +48,9 @@ class StorageSpace:
         self._class_of[key] = capacity.storage_class
         self._classes.setdefault(capacity.storage_class, _ClassSpace()).put(key, capacity.node_topology, limit)
 
+    def statistics(self) -> dict[str, int]:
+        return {"classes_with_capacity": len(self._classes)}
+
 
 class _ClassSpace:
     """The capacities of one class."""

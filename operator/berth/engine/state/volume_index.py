@@ -189,6 +189,12 @@ class VolumeIndex:
             "pods_with_volumes": len(self._bookings),
             "volume_drivers": len(self._attached),
             "volume_handles": sum(len(holdings.handles) for holdings in self._attached.values()),
+            "volume_objects_read": len(self._readers),
+            "disk_sources": len(self._disks),
+            "exclusive_disks": len(self._exclusive),
+            "rows_with_failures": len(self._failures),
+            **self.reservations.statistics(),
+            **self.space.statistics(),
         }
 
     # --- what a pod holds, placed or not -----------------------------------------------------------------------------

@@ -104,6 +104,9 @@ class VolumeReservations:
         """Updates a PersistentVolume that was added, changed or removed."""
         self._file(name)
 
+    def statistics(self) -> dict[str, int]:
+        return {"classes_with_free_volumes": len(self._free), "claims_with_kept_volumes": len(self._kept)}
+
     def _file(self, name: str) -> None:
         """Files the volume as free, as reserved for a claim, or not at all."""
         self._take_off(name)

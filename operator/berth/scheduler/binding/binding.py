@@ -141,6 +141,11 @@ class BackgroundBinder:
     def __len__(self) -> int:
         return len(self._tasks)
 
+    @property
+    def limit(self) -> int:
+        """How many binds may be with the API server at once."""
+        return self._ours.limit
+
     # --- places ------------------------------------------------------------------------------------------------------
 
     async def wait_slot(self) -> None:

@@ -116,6 +116,9 @@ class BindingCycle:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._entries
+
     @property
     def waiting(self) -> list[WaitingPod]:
         """The pods that wait on Permit."""

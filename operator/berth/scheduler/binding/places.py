@@ -14,14 +14,14 @@ class Places:
     """A fair semaphore."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._taken = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
     def is_full(self) -> bool:
         """Whether a caller would have to wait now."""
-        return self._taken >= self._limit
+        return self._taken >= self.limit
 
     @property
     def is_idle(self) -> bool:

@@ -72,6 +72,15 @@ class Cache:
         """UID to assumption, of pods whose bind the watch has not confirmed yet; a live view."""
         return self._pods.assumed
 
+    @property
+    def bound(self) -> Set[str]:
+        """The UIDs of the pods that have a node by what the watch has shown; a live view."""
+        return self._pods.bound
+
+    def removed(self, kind: str) -> int:
+        """The number of removed objects of the kind whose UIDs are remembered."""
+        return self._registers[kind].removed
+
     def known(self, kind: str) -> KnownKeys:
         """UID to key of every object that was seen and not removed, including invalid ones; a live view."""
         return self._registers[kind].known
@@ -190,6 +199,19 @@ class Cache:
             "nodes": len(self.state.table),
             "old_news": self._outdated_events,
             "templates": len(self._pod_reader),
+        }
+
+    def sizes(self) -> dict[str, int]:
+        """The number of entries in each table of pods, and of what was read of nodes."""
+        pods = self._pods.statistics()
+        return {
+            "pending": pods["pending"],
+            "assumed": pods["binding"] + pods["echo_pending"],
+            "bound": pods["bound"],
+            "nominations decided": self._pods.nominations_decided,
+            "known": len(self.known("Pod")),
+            "unreadable": len(self.unreadable),
+            "node templates": len(self._node_reader),
         }
 
     def _take_in(self, kind: str, key: str, record: Record) -> Changes:

@@ -25,7 +25,7 @@ Invariants:
    nomination of an assumed pod counts when the pod is forgotten: until then it takes its room, and is not nominated.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -160,6 +160,16 @@ class PodStates:
         self._bound.pop(uid, None)
         self._table.remove_pod(uid)
         return pod_left(*placed)
+
+    @property
+    def bound(self) -> Set[str]:
+        """The UIDs of bound pods, a live view."""
+        return self._bound.keys()
+
+    @property
+    def nominations_decided(self) -> int:
+        """The number of our nominations that the watch has not shown yet."""
+        return len(self._nominations)
 
     def statistics(self) -> dict[str, int]:
         acknowledged = sum(held.acknowledged for held in self._assumed.values())

@@ -75,6 +75,11 @@ class Register:
         return KnownKeys(self._by_uid)
 
     @property
+    def removed(self) -> int:
+        """The number of removed UIDs that are remembered."""
+        return len(self._removed)
+
+    @property
     def unsure(self) -> Set[str]:
         """Known UIDs that have not been reported since `start_over`."""
         return self._unsure

@@ -108,6 +108,13 @@ class Disruptions:
                 if passed >= MOST_SECONDS or (passed >= LEAST_SECONDS and self._is_included(leaver)):
                     self.end(uid)
 
+    def sizes(self) -> dict[str, int]:
+        """`evictions`: those that count against budgets; `pods`: those whose budgets are cached."""
+        return {
+            "evictions": len(self._leavers),
+            "pods": 0 if self._budgets is None else self._budgets.statistics()["pods"],
+        }
+
     def _is_there(self, uid: str, node_name: str) -> bool:
         """Whether the pod is on the node and is not terminating."""
         there = self._state.table.pods_on(node_name).get(uid)

@@ -14,7 +14,7 @@ preemptor is gone, has lost its nomination, or may not preempt under its policy 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -105,6 +105,11 @@ class Evicting:
 
     def __len__(self) -> int:
         return len(self._running)
+
+    @property
+    def victims(self) -> Set[str]:
+        """The UIDs of the pods that are being evicted."""
+        return self._leaving.keys()
 
     def start(self, push: Push) -> None:
         """Evict the victims; returns at once. The preemptor is in flight until that is over."""

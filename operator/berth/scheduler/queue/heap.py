@@ -26,12 +26,17 @@ class Heap(Generic[Item]):
     def __len__(self) -> int:
         return len(self._items)
 
-    def __contains__(self, uid: str) -> bool:
+    def __contains__(self, uid: object) -> bool:
         return uid in self._items
 
     def __iter__(self) -> Iterator[Item]:
         """Every item, in no particular order."""
         return (item for _, item in self._items.values())
+
+    @property
+    def entries(self) -> int:
+        """The number of entries, dead ones included."""
+        return len(self._entries) + len(self._old)
 
     def push(self, uid: str, order: Order, item: Item) -> None:
         """Add the item, or change its order; two different items must differ in order."""

@@ -47,7 +47,7 @@ import asyncio
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Final, TypeGuard
 
@@ -164,6 +164,31 @@ class Queue:
             Part.GATED.value: len(self._gated),
             Part.IN_FLIGHT.value: len(self._in_flight),
             Part.HELD.value: len(self._held),
+        }
+
+    def parts_with(self, uid: str) -> list[Part]:
+        """Every part that has the pod: the one that `part_of` returns, and no other."""
+        parts: tuple[tuple[Part, Container[str]], ...] = (
+            (Part.ACTIVE, self._active),
+            (Part.ACTIVE, self._returning),
+            (Part.BACKOFF, self._backoff),
+            (Part.BACKOFF, self._failed),
+            (Part.UNSCHEDULABLE, self._unschedulable),
+            (Part.GATED, self._gated),
+            (Part.IN_FLIGHT, self._in_flight),
+            (Part.HELD, self._held),
+        )
+        return [part for part, pods in parts if uid in pods]
+
+    def sizes(self) -> dict[str, int]:
+        """The number of entries in each table. All are 0 once every pod is gone."""
+        return {
+            "pods": len(self._items),
+            "openings": len(self._openings),
+            "work for later": len(self._work),
+            "changes in flight": len(self._log),
+            "lent": len(self._lent),
+            **self._unschedulable.sizes(),
         }
 
     # --- attempts ------------------------------------------------------------------------------------------------

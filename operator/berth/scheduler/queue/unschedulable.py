@@ -91,6 +91,20 @@ class UnschedulablePods:
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(self._by_time)
 
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._by_time
+
+    def sizes(self) -> dict[str, int]:
+        """The number of entries in each table. All are 0 once every pod is gone."""
+        return {
+            "unschedulable": len(self._by_time),
+            "namespaces": len(self._by_namespace),
+            "groups": len(self._groups),
+            "groups that listen": int(np.count_nonzero(self._listens)),
+            "groups that request": self._demand.statistics()["kinds"],
+            "kinds of marks": len(self._index),
+        }
+
     def add(self, item: QueuedPod, order: Order) -> None:
         """`order` is the time of the flush, followed by the sort key of the pod."""
         self._by_time.push(item.uid, order, item)
@@ -202,6 +216,9 @@ class _MarkIndex:
 
     def __bool__(self) -> bool:
         return bool(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
 
     def add(self, slot: int, marks: Iterable[Mark]) -> None:
         for kind, name, value in marks:
