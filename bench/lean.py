@@ -211,12 +211,16 @@ class Lines:
 class LeanClient:
     """See the module's text. Use it as an async context manager, in one event loop."""
 
-    def __init__(self, url: str, token: str, *, connections: int = 30) -> None:
+    def __init__(
+        self, url: str, token: str, *, connections: int = 30, connect: Callable[[], Connection] | None = None
+    ) -> None:
+        """`connect` makes the connections, if they are not to go to the URL."""
         parts = urlsplit(url)
         self._address = (parts.hostname or "", parts.port or 443)
         self._head = f"Host: {parts.netloc}\r\nAuthorization: Bearer {token}\r\nAccept: {JSON}\r\n"
         self._context = unverified_tls()
         self._count = connections
+        self._connect = connect or self._make_connection
         self._free: asyncio.LifoQueue[Connection] = asyncio.LifoQueue()
 
     async def __aenter__(self) -> Self:
@@ -297,7 +301,7 @@ class LeanClient:
             finally:
                 stream.close()
 
-    def _connect(self) -> Connection:
+    def _make_connection(self) -> Connection:
         return Connection(self._address, self._context, self._head)
 
 

@@ -100,6 +100,7 @@ class MemoryServer:
     """The API server: objects by the path of their list, and how requests get to it."""
 
     is_closed = False
+    under_way = 0
 
     def __init__(self, objects: dict[str, list[Body]]) -> None:
         self._objects = objects

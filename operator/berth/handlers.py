@@ -344,12 +344,12 @@ async def _operate(registry: kopf.OperatorRegistry, on_spawn: Callable[[], None]
     try:
         tasks = await kopf.spawn_tasks(registry=registry, identity=IDENTITY, clusterwide=True, standalone=True)
         on_spawn()
-        await kopf.run_tasks(tasks, ignored=_NotKopfs())
+        await kopf.run_tasks(tasks, ignored=NotKopfs())
     except Exception as error:
         _log.error("kopf's operator has failed: %r", error)
 
 
-class _NotKopfs(Collection["asyncio.Task[Any]"]):
+class NotKopfs(Collection["asyncio.Task[Any]"]):
     """Every task that kopf did not make itself. At its end kopf cancels all tasks that are not in here."""
 
     def __contains__(self, task: object) -> bool:

@@ -125,8 +125,8 @@ async def test_pods_that_were_bound_before_their_node_was_seen_run_once_it_is(
 
 def test_delays_are_the_same_for_the_same_seed_in_whatever_order_pods_arrive(clock: RealClock) -> None:
     def draw(keys: list[str], seed: int) -> dict[str, float]:
-        actor = Kubelets(HttpApi("http://nowhere.example"), clock, Random(seed))
-        return {key: actor._draw(key, "start", (0.0, 100.0)) for key in keys}
+        actor = Kubelets(HttpApi("http://nowhere.example"), clock, Random(seed), start_seconds=(0.0, 100.0))
+        return {key: actor.start_delay_seconds(key) for key in keys}
 
     names = [f"default/{i}" for i in range(20)]
     assert draw(names, 1) == draw(names[::-1], 1)

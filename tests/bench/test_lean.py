@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bench.lean import Answer, Broken, LeanClient, Lines, Refused, Request, parse_answer
+from bench.lean import Answer, Broken, Connection, LeanClient, Lines, Refused, Request, parse_answer
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -44,7 +44,7 @@ def test_a_watch_that_is_refused_is_an_error() -> None:
         list(Lines().feed(b"HTTP/1.1 410 Gone\r\n\r\n{}"))
 
 
-class Scripted:
+class Scripted(Connection):
     """A connection that answers from a list; None breaks it."""
 
     def __init__(self, answers: list[Answer | None]) -> None:
@@ -70,9 +70,8 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def send(request: Request, *answers: Answer | None) -> tuple[bytes, int]:
     connection = Scripted(list(answers))
-    api = LeanClient("https://127.0.0.1:1", "token", connections=1)
-    api._free.put_nowait(connection)  # type: ignore[arg-type]
-    return await asyncio.wait_for(api.send(request), 5), len(connection.asked)
+    async with LeanClient("https://127.0.0.1:1", "token", connections=1, connect=lambda: connection) as api:
+        return await asyncio.wait_for(api.send(request), 5), len(connection.asked)
 
 
 POST = Request("POST", "/pods", b"{}")

@@ -94,5 +94,5 @@ class Harness:
         """With everything that goes to the server and comes back meanwhile."""
         for _ in range(round(seconds)):
             await self.clock.advance(1)
-            await until(lambda: not self.runtime.components.api.under_way)
+            await until(lambda: not self.runtime.components.api.requests_under_way)
         await self.clock.advance(0)

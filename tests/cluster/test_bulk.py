@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.cluster import bulk
-from berth.cluster.bulk import BulkIntake, Change, ListReader, _BulkLines
-from berth.cluster.deep_json import LEVELS, _ShallowLines
+from berth.cluster.bulk import BulkIntake, BulkLines, Change, ListReader
+from berth.cluster.deep_json import LEVELS, ShallowLines
 from berth.cluster.listing import ListInProgress
 from berth.cluster.resources import RESOURCES
 from cluster.server import Answer, Server, listed
@@ -337,7 +337,7 @@ class Chunks:
 
 async def read_lines(content: Any, taker: Taker, got: list[Json]) -> None:
     """`got`: what kopf gets."""
-    async for chunk in _BulkLines(_ShallowLines(content), "Pod", taker).iter_chunked(2**20):
+    async for chunk in BulkLines(ShallowLines(content), "Pod", taker).iter_chunked(2**20):
         got += [json.loads(line) for line in chunk.splitlines()]
 
 

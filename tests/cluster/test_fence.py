@@ -108,7 +108,7 @@ async def test_every_write_that_matters_is_behind_the_fence(server: Server, api:
         await cluster.settle(pod())  # somebody else is about to bind it for us
     cluster.report_condition(pod(), "Unschedulable", "no")
     cluster.start()
-    await until(lambda: cluster.statistics()["conditions"].get("retried"))
+    await until(lambda: bool(cluster.statistics()["conditions"].get("retried")))
     assert server.requests == []
     await cluster.stop()
 
@@ -117,11 +117,11 @@ INFO: Any = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1))
 
 
 def connection_socket(seconds: float) -> socket.socket:
-    return connection._make(INFO, connection.ServerAddress("x", 1, None, seconds))
+    return connection.make_socket(INFO, connection.ServerAddress("x", 1, None, seconds))
 
 
 def proxied_socket(seconds: float) -> socket.socket:
-    return proxied._sockets(seconds)(INFO)
+    return proxied.socket_factory(seconds)(INFO)
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux only")
@@ -137,13 +137,13 @@ async def test_a_client_made_before_the_fence_is_known_delivers_in_time_where_th
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, standalone: bool, milliseconds: int
 ) -> None:
     made: list[socket.socket] = []
-    make = connection._make
+    make = connection.make_socket
 
     def recording(*info: Any) -> socket.socket:
         made.append(make(*info))
         return made[-1]
 
-    monkeypatch.setattr(connection, "_make", recording)
+    monkeypatch.setattr(connection, "make_socket", recording)
     kubeconfig = write_kubeconfig(tmp_path, f"http://127.0.0.1:{server.port}")
     options = Options(kubeconfig=str(kubeconfig), standalone=standalone, peering_lifetime_seconds=10)
     api = make_client(options, Credentials(Source(options.kubeconfig, options.context)))

@@ -34,11 +34,11 @@ class LyingServer(SimServer):
         self.lies: dict[str, Lie] = {}
         self.told = 0
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         lie = self.lies.get(request.path.rpartition("/")[2])
         is_list = "as=PartialObjectMetadataList" in request.headers.get("Accept", "")
         if lie is None or not is_list or "kube-system" in request.query_string:
-            return await super()._handle(request)
+            return await super().handle(request)
         self.told += 1
         return lie({**self._truth(request), "continue": request.query.get("continue", "")})
 

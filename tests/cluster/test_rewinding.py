@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from aiohttp import web
 
 from berth.sim.resources import NODES, PODS
 from berth.sim.store import Backup
 from cluster.harness import Harness
-from cluster.test_lists import NAMES, PLURALS, bodies_of
+from cluster.test_lists import NAMES, PLURALS, LyingServer, bodies_of, sent
 from policy.builders import make_policy
 from support.builders import Body, make_node, make_pod
 
@@ -164,25 +163,26 @@ async def test_a_policy_is_what_it_was_when_the_backup_was_made(harness: Rewindi
     assert not harness.runtime.components.policies.serves("other")
 
 
-async def test_one_list_that_is_older_than_what_was_seen_is_no_restore(
-    harness: Rewinding, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old: list[bytes] = []
-    shipped = harness.server._encode_outcome
+async def test_one_list_that_is_older_than_what_was_seen_is_no_restore(tmp_path: Path) -> None:
+    old: list[Body] = []
 
-    def once_old(*arguments: Any) -> bytes:
-        raw = shipped(*arguments)
-        if old or b'"kind":"PartialObjectMetadataList"' not in raw:
-            return raw
-        old.append(re.sub(rb'"resourceVersion":"\d+"', b'"resourceVersion":"1"', raw, count=1))
-        return old[0]
+    def once_old(true: Body) -> web.Response:
+        if old:
+            return sent(true)
+        old.append({**true, "metadata": {**true["metadata"], "resourceVersion": "1"}})
+        return sent(old[0])
 
-    monkeypatch.setattr(harness.server, "_encode_outcome", once_old)
+    harness = Rewinding(tmp_path, LyingServer)
+    assert isinstance(harness.server, LyingServer)
+    harness.make(make_node("a", cpu="2"))
+    await harness.start()
+    harness.server.lies["nodes"] = once_old
     harness.runtime.components.cache_sync.want("Node")
     await harness.pass_time(20)
     assert len(old) == 1
     assert harness.beginnings == 0
     assert harness.runtime.readiness().is_ready
+    await harness.stop()
 
 
 @pytest.mark.parametrize("kind", PLURALS)

@@ -103,7 +103,8 @@ async def scheduling(server: Server, tmp_path: Path, clock: ManualClock) -> Asyn
     server.answer("POST", BINDING, Answer(201))
     server.answer("POST", "/apis/events.k8s.io/v1/namespaces/default/events", Answer(201))
     server.answer("PATCH", STATUS, Answer())
-    runtime = make_runtime(Options(kubeconfig=str(path), https_address="", standalone=True), clock=clock)
+    runtime = make_runtime(Options(kubeconfig=str(path), https_address="", standalone=True))
+    runtime.components.housekeeping._clock = runtime.components.policy_reports._clock = clock
     await runtime.start()
     runtime.on_event("Node", None, make_node("a"))
     await until(lambda: runtime.readiness().is_ready)

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from berth import __version__
-from berth.cli.process import _join
+from berth.cli.process import join_peering
 from berth.cluster.api import Api
 from berth.cluster.leadership import Leadership, Terms
 from berth.cluster.peering import PATH, Peering
@@ -71,7 +71,7 @@ def peering(api: Api, clock: ManualClock) -> Peering:
 
 async def join(peering: Peering, clock: ManualClock) -> str | None:
     """What comes of it, however many pauses it takes."""
-    joining = asyncio.create_task(_join(peering, clock))
+    joining = asyncio.create_task(join_peering(peering, clock))
     while not joining.done():
         await until(lambda: joining.done() or clock.sleeping == 1)
         await clock.advance(LONGEST_PAUSE_SECONDS)
@@ -103,7 +103,7 @@ async def test_the_pauses_grow_and_are_as_long_as_the_api_server_asks(
 ) -> None:
     server.answer("PATCH", BERTH, refusal(503, "Busy", "later"), busy("7"), Answer(200))
     server.answer("GET", BERTH, Answer(200, {"metadata": {}}))
-    joining = asyncio.create_task(_join(peering, clock))
+    joining = asyncio.create_task(join_peering(peering, clock))
     for pause_seconds in (0.5, 7.0):
         await until(lambda: clock.sleeping == 1)
         await clock.advance(pause_seconds - 0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -12,13 +13,14 @@ from typing import Any
 
 import pytest
 
+from berth.cluster import connection as connection_module
 from berth.cluster import pool as pool_module
 from berth.cluster.api import Api, OpenTransport
 from berth.cluster.connection import open_connection
 from berth.cluster.credentials import Credentials, Source
 from berth.cluster.errors import CredentialsError, Unreachable
 from berth.cluster.http1 import Answer, Request
-from berth.cluster.pool import DirectTransport, _host_header
+from berth.cluster.pool import DirectTransport, host_header
 from berth.cluster.transport import Misconfigured, Transport, server_url
 from berth.scheduler.ports import NotLeading
 from cluster.server import TRANSPORTS, until, write_kubeconfig
@@ -338,7 +340,7 @@ def pool(made: Transport) -> DirectTransport:
 async def test_connections_are_opened_ahead_and_replaced_when_they_have_ended(
     direct: OpenTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool_module, "LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr(pool_module, "MAINTENANCE_SECONDS", 3600.0)
 
     async def serve(wire: Wire, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if wire.connections > 2:
@@ -348,10 +350,10 @@ async def test_connections_are_opened_ahead_and_replaced_when_they_have_ended(
 
     async with connected(direct, serve, ahead=2) as (made, wire):
         await until(lambda: wire.ended == 2)  # the server did not want them
-        await until(lambda: not pool(made)._connections)
-        pool(made)._look_after()
+        await until(lambda: pool(made).statistics()["open"] == 0)
+        pool(made).maintain()
         await until(lambda: wire.connections == 3)  # one at a time, while none is there
-        await until(lambda: len(pool(made)._idle) == 1)
+        await until(lambda: pool(made).statistics()["idle"] == 1)
         await ask(made)
         assert wire.connections == 3
 
@@ -359,41 +361,57 @@ async def test_connections_are_opened_ahead_and_replaced_when_they_have_ended(
 async def test_a_connection_that_was_idle_for_long_is_closed(
     direct: OpenTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool_module, "LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr(pool_module, "MAINTENANCE_SECONDS", 3600.0)
     async with connected(direct, answering(OK)) as (made, wire):
         await ask(made)
-        pool(made)._look_after()
-        assert len(pool(made)._idle) == 1
-        pool(made)._idle[0].idle_seconds -= 31.0
-        pool(made)._look_after()
+        pool(made).maintain()
+        assert pool(made).statistics()["idle"] == 1
+        monkeypatch.setattr(pool_module, "KEEP_ALIVE_SECONDS", -1.0)
+        pool(made).maintain()
         await until(lambda: wire.ended == 1)
 
 
+def record_sockets(monkeypatch: pytest.MonkeyPatch) -> list[socket.socket]:
+    """Those of connections that are opened from now on."""
+    made: list[socket.socket] = []
+    make = connection_module.make_socket
+
+    def make_and_note(*info: Any) -> socket.socket:
+        made.append(make(*info))
+        return made[-1]
+
+    monkeypatch.setattr(connection_module, "make_socket", make_and_note)
+    return made
+
+
+def break_all(sockets: list[socket.socket]) -> None:
+    """Nothing can be sent on them any more, which shows only when it is tried."""
+    for each in sockets:
+        with contextlib.suppress(OSError):  # it was closed meanwhile
+            each.shutdown(socket.SHUT_WR)
+
+
 async def test_a_connection_that_breaks_before_a_byte_is_sent_costs_another_and_asks_again(
-    direct: OpenTransport,
+    direct: OpenTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sockets = record_sockets(monkeypatch)
     asked: list[int] = []
     async with connected(direct, answering(OK)) as (made, wire):
         await asyncio.gather(ask(made), ask(made))
-        kept = list(pool(made)._idle)
-        for connection in kept:
-            connection._socket.shutdown(socket.SHUT_WR)
+        idle = pool(made).statistics()["idle"]
+        break_all(sockets)
         assert (await ask(made, fence=lambda: asked.append(len(wire.requests)))).raw == b"{}"
-        assert asked == [2] * (len(kept) + 1)
+        assert asked == [2] * (idle + 1)
         assert len(wire.requests) == 3
 
 
 async def test_connections_that_break_again_and_again_fail_the_request(
     direct: OpenTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sockets = record_sockets(monkeypatch)
     async with connected(direct, answering(OK)) as (made, wire):
-
-        def close_all() -> None:
-            for each in list(pool(made)._connections):
-                each.close()
-
         with pytest.raises(ConnectionError, match="nothing was sent"):
-            await ask(made, fence=close_all)
+            await ask(made, fence=lambda: break_all(sockets))
         assert wire.requests == []
 
 
@@ -405,9 +423,7 @@ async def test_no_more_connections_than_the_limit_and_requests_have_their_turn(d
 
 
 @pytest.mark.parametrize("late", [False, True])
-async def test_a_connection_for_a_request_that_is_cancelled_goes_to_the_next(
-    monkeypatch: pytest.MonkeyPatch, late: bool
-) -> None:
+async def test_a_connection_for_a_request_that_is_cancelled_goes_to_the_next(late: bool) -> None:
     release = asyncio.Event()
 
     async def serve(wire: Wire, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -417,12 +433,17 @@ async def test_a_connection_for_a_request_that_is_cancelled_goes_to_the_next(
 
     async with wired(serve) as wire:
         made = DirectTransport(configuration(f"http://127.0.0.1:{wire.port}"), connections=1)
-        first, second, third = (asyncio.create_task(ask(made)) for _ in range(3))
+
+        async def ask_first() -> Answer:
+            answer = await ask(made)
+            if late:  # in the step of the loop in which the second gets the connection
+                assert made.statistics()["waiting"] == 1
+                second.cancel()
+            return answer
+
+        first, second, third = (asyncio.create_task(asking) for asking in (ask_first(), ask(made), ask(made)))
         await until(lambda: len(wire.requests) == 1)
-        if late:  # in the moment in which it is its turn
-            free = made._free
-            monkeypatch.setattr(made, "_free", lambda connection: (free(connection), second.cancel()))
-        else:
+        if not late:
             second.cancel()
         release.set()
         await first
@@ -448,8 +469,7 @@ async def test_an_attempt_to_connect_that_hangs_does_not_hold_up_others(
     async with connected(direct, answering(OK)) as (made, _):
         first, second = asyncio.create_task(ask(made)), asyncio.create_task(ask(made))
         await until(lambda: len(attempts) == 1)
-        (attempt,) = pool(made)._opening
-        pool(made)._opening[attempt] -= pool_module.SLOW_SECONDS
+        monkeypatch.setattr(pool_module, "SLOW_SECONDS", 0.0)
         third = asyncio.create_task(ask(made))
         assert {answer.status for answer in await asyncio.gather(first, second, third)} == {200}
 
@@ -496,7 +516,7 @@ async def test_a_request_on_a_retired_pool_ends_well_and_idle_connections_are_cl
     ],
 )
 def test_the_server_is_named_as_it_is_reached(address: str, header: str) -> None:
-    assert _host_header(server_url(configuration(address))) == header
+    assert host_header(server_url(configuration(address))) == header
 
 
 async def test_paths_begin_with_the_server_s(direct: OpenTransport) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from berth.comparing import Comparison, DecisionChange
 from berth.comparing.cluster import cluster_subjects
 from berth.comparing.report import as_json, as_text
-from berth.comparing.sequence import _Side, compare_in_sequence, copied
+from berth.comparing.sequence import Side, compare_in_sequence, copied
 from berth.policy import ActivePolicy, load_policy
 from berth.whatif.cluster_objects import ClusterObjects
 from policy.builders import make_policy
@@ -141,6 +141,6 @@ def test_a_fast_choice_is_that_of_a_close_look(nodes: list[int], wanted: list[tu
     bodies += [make_pod(f"p{place}", cpu=cpu, priority=rank) for place, (cpu, rank) in enumerate(wanted)]
     fast = compared(cluster(bodies), spreading(), packing())
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_Side, "decide", lambda side, pod: None)
+        patched.setattr(Side, "decide", lambda side, pod: None)
         close = compared(cluster(bodies), spreading(), packing())
     assert fast == close

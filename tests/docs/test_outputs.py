@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.cli.actions.leader import _as_text, read_seats
+from berth.cli.actions.leader import as_text, read_seats
 from berth.engine.plugin import BadArgument
 from berth.policy.compile import load_policy
 from berth.policy.records import PolicyError
@@ -81,4 +81,4 @@ def test_leader_prints_what_the_page_shows() -> None:
         }
         for place, (role, identity) in enumerate(rows)
     }
-    assert _as_text(read_seats({"status": status}, now), True, now) + "\n" == shown[1]
+    assert as_text(read_seats({"status": status}, now), True, now) + "\n" == shown[1]

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from berth.explain.judgement import Judgement
-from berth.judge import _policy
+from berth.judge import policy_of_configuration
 from berth.judge.cases import cluster_of
 from berth.model import Pod, parse_pod
 from berth.policy import ActivePolicy
@@ -34,7 +34,7 @@ def cases(seed: str, each: int) -> Iterator[Case]:
     """Yields so many cases of each theme, mixed."""
     for body in Random(seed).sample(found := list(current_cases(seed, each, SIZE)), len(found)):
         config = orjson.dumps(body.get("config") or {}, option=orjson.OPT_SORT_KEYS)
-        yield Case(body["id"], body, parse_pod(body["pod"]), _policy(config))
+        yield Case(body["id"], body, parse_pod(body["pod"]), policy_of_configuration(config))
 
 
 def infeasible(seed: str, wanted: int) -> Iterator[Case]:

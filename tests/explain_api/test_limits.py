@@ -53,11 +53,16 @@ def test_a_user_who_asks_too_often_is_refused_until_a_moment_later() -> None:
 
 def test_few_users_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MOST_USERS", 3)
+    monkeypatch.setattr(limits, "BURST", 1.0)
     counted = Limits(lambda: 0.0)
-    for number in range(10):
+    for number in range(4):
         with counted.request(f"user-{number}"):
             pass
-    assert len(counted._buckets) == 3
+    for remembered in (1, 2, 3):
+        with pytest.raises(ApiRefusal), counted.request(f"user-{remembered}"):
+            pass
+    with counted.request("user-0"):  # forgotten, and so a new one
+        pass
 
 
 async def test_watches_over_the_limit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,12 +36,12 @@ class RecordingServer(SimServer):
         self.watched: list[str] = []  # the versions from which the peering objects were watched
         self.written: list[object] = []  # our records, as they were written; None where it was removed
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.path == PEERINGS and request.query.get("watch"):
             self.watched.append(request.query["resourceVersion"])
         if request.method == "PATCH":
             self.written += [record for name, record in (await request.json())["status"].items() if name == "us"]
-        return await super()._handle(request)
+        return await super().handle(request)
 
 
 def make_lead(leadership: Leadership) -> Any:

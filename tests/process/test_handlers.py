@@ -9,7 +9,7 @@ import kopf
 import pytest
 
 from berth.cluster.resources import RESOURCES
-from berth.handlers import Backoffs, _NotKopfs, configure, connection, register
+from berth.handlers import Backoffs, NotKopfs, configure, connection, register
 from berth.model import KINDS
 from berth.runtime import Options, Runtime, make_runtime
 from berth.runtime.wiring import Components
@@ -111,8 +111,8 @@ async def test_kopf_leaves_tasks_alone_that_it_did_not_make() -> None:
     task = asyncio.create_task(asyncio.sleep(0))
     tasks = await kopf.spawn_tasks(registry=kopf.OperatorRegistry(), clusterwide=True, standalone=True)
     try:
-        assert task in _NotKopfs()
-        assert not [kopfs for kopfs in tasks if kopfs in _NotKopfs()]
+        assert task in NotKopfs()
+        assert not [kopfs for kopfs in tasks if kopfs in NotKopfs()]
     finally:
         for kopfs in tasks:
             kopfs.cancel()

@@ -1,6 +1,7 @@
 """Every component gets what it needs by its constructor: the composition root is the only place that wires."""
 
 import ast
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from berth.configuration import Options
 from berth.runtime import Runtime, make_runtime
 from berth.scheduler.error_log import ErrorLog
 from cluster.server import write_kubeconfig
+from support.reachable import reachable
 
 SOURCE = Path(berth.__file__).parent
 WIRED = [
@@ -23,6 +25,12 @@ WIRED = [
 def runtime(folder: Path, *, standalone: bool) -> Runtime:
     kubeconfig = write_kubeconfig(folder, "http://x:1")
     return make_runtime(Options(kubeconfig=str(kubeconfig), https_address="", standalone=standalone))
+
+
+def fences_of(part: object) -> list[object]:
+    """Each fence that the part or anything in it asks."""
+    outside = (asyncio.AbstractEventLoop,)
+    return [each for each in reachable(part, outside) if isinstance(each, LeadershipFence | OpenFence)]
 
 
 def targets(tree: ast.AST) -> Iterator[ast.expr]:
@@ -69,15 +77,15 @@ async def test_all_components_share_one_error_log(tmp_path: Path, standalone: bo
 async def test_one_of_several_replicas_writes_behind_the_fence_of_its_leader(tmp_path: Path) -> None:
     components = runtime(tmp_path, standalone=False).components
     assert components.leader is not None
-    fence = components.leader._fence
+    (fence,) = fences_of(components)
     assert isinstance(fence, LeadershipFence)
-    writers = (components.cluster, components.cluster._binder, components.cluster._conditions, components.statuses)
-    assert all(writer._fence is fence for writer in writers)
     assert not fence.is_open
+    for writer in (components.leader, components.cluster, components.statuses):
+        assert fences_of(writer) == [fence]
 
 
 async def test_the_only_replica_has_no_leader_and_a_fence_that_is_always_open(tmp_path: Path) -> None:
     components = runtime(tmp_path, standalone=True).components
     assert (components.leader, components.peering_intake) == (None, None)
-    assert isinstance(components.cluster._fence, OpenFence)
-    assert components.cluster._fence.is_open
+    assert {type(fence) for fence in fences_of(components.cluster)} == {OpenFence}
+    assert not any(isinstance(fence, LeadershipFence) for fence in fences_of(components))

@@ -45,9 +45,8 @@ async def test_the_oldest_decisions_are_forgotten() -> None:
         await harness.go()
         decisions = harness.scheduler.components.decision_memory
         assert [decision.pod.name for decision in decisions] == ["web-2", "web-3", "web-4"]
-        assert decisions.of_pod("pod-default-web-0") is None
-        assert decisions.of_pod("pod-default-web-4") is not None
-        assert len(decisions._by_pod) == 3
+        of_pods = [decisions.of_pod(f"pod-default-web-{number}") for number in range(5)]
+        assert of_pods == [None, None, *decisions]
         assert [decisions.find(f"web-{number}.{number + 1:x}") for number in range(5)] == [None, None, *decisions]
         assert decisions.find("web-3.5") is decisions.find("web-3.zz") is decisions.find("web-3") is None
         assert decisions.statistics() == {"remembered": 3, "total": 5}

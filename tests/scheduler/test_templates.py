@@ -206,8 +206,8 @@ def test_a_heartbeat_is_no_change_and_a_node_that_is_gone_is_forgotten() -> None
     cache = Cache()
     cache.observe("Node", beating(1))
     assert cache.observe("Node", beating(2)) == ()
-    assert cache.sizes()["node templates"] == 1
+    assert cache.statistics()["node_templates"] == 1
     cache.remove("Node", beating(3))
-    assert cache.sizes()["node templates"] == 0
+    assert cache.statistics()["node_templates"] == 0
     cache.observe("Node", {**beating(4), "metadata": {**beating(4)["metadata"], "uid": "new"}})
     assert cache.state.table.node("n") is not None

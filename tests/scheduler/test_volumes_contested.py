@@ -7,7 +7,9 @@ import pytest
 
 from berth.model import Claim, Volume
 from berth.scheduler import NotWritten
+from berth.scheduler.binding import volumes
 from berth.scheduler.binding.volumes import VolumeBinder
+from berth.scheduler.waiting import wait_for_signal
 from engine.storage import make_claim, make_class, make_volume, pod_with
 from scheduler.harness import Harness, running
 from scheduler.memory_cluster import Body, Refusal
@@ -179,22 +181,23 @@ async def test_an_attempt_that_breaks_after_room_was_taken_gives_it_back(monkeyp
 
 
 async def test_a_report_has_only_those_look_again_who_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks, missing = [], VolumeBinder._missing
+    wakeups: list[asyncio.Event] = []
 
-    def look(binder: VolumeBinder, wait: Any) -> str | None:
-        looks.append(wait.uid)
-        return missing(binder, wait)
+    async def wait_and_note(signal: asyncio.Event, *limits: Any) -> None:
+        await wait_for_signal(signal, *limits)
+        wakeups.append(signal)
 
+    monkeypatch.setattr(volumes, "wait_for_signal", wait_and_note)
     async with running() as harness:
         harness.write(HERE, MADE, *(make_claim(f"c{i}") for i in range(20)))
         harness.write(*(pod_with(f"c{i}", name=f"p{i}") for i in range(20)))
         await harness.go()
-        monkeypatch.setattr(VolumeBinder, "_missing", look)
+        wakeups.clear()
         harness.write(make_volume("made", "z1", claim="c3", phase="Bound"))
         await harness.go()
         bind_claim(harness, "c3", "made")
         await harness.go()
-        assert set(looks) == {"pod-default-p3"}
+        assert len(set(map(id, wakeups))) == 1
         assert harness.cluster.node_of("p3") == "here"
 
 

@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from berth.serving import certificates
-from berth.serving.addresses import BadAddress, ListenAddress, parse_http_address, parse_https_address
+from berth.serving.addresses import BadAddress, ListenAddress, listen, parse_http_address, parse_https_address
 from berth.serving.certificates import BadCertificate, GivenCertificates, Pair, SelfMadeCertificates
 from berth.serving.loop_watchdog import LoopWatchdog
 from berth.serving.server import CannotServe, Server, ServingPlan
@@ -185,14 +185,23 @@ async def test_plain_http_is_not_spoken_where_https_is() -> None:
 
 
 @pytest.mark.parametrize("flag", ["--https-address", "--http-address"])
-async def test_an_address_that_is_taken_is_named_and_nothing_stays_open(flag: str) -> None:
+async def test_an_address_that_is_taken_is_named_and_nothing_stays_open(
+    monkeypatch: pytest.MonkeyPatch, flag: str
+) -> None:
+    opened: list[socket.socket] = []
+
+    def listen_and_note(address: ListenAddress) -> socket.socket:
+        opened.append(listen(address))
+        return opened[-1]
+
+    monkeypatch.setattr("berth.serving.server.listen", listen_and_note)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = ListenAddress("127.0.0.1", taken.getsockname()[1])
         plan = ServingPlan(address, LOOPBACK) if flag == "--https-address" else ServingPlan(LOOPBACK, address)
         server = Server(plan, make_state(), FakeReviews(), LoopWatchdog())
         with pytest.raises(CannotServe, match=f"{flag} 127.0.0.1:.*: Address already in use"):
             await server.start()
-        assert all(listener.fileno() == -1 for listener in server._sockets.values())
+        assert [listener.fileno() for listener in opened] == ([] if flag == "--https-address" else [-1])
         await server.stop()
 
 

@@ -126,7 +126,8 @@ class SimElector:
 
     async def _look_before_sending(self, seat: Any) -> None:
         """As the shipped session does when the connection is there."""
-        await seat._check(None, SimpleNamespace(method="PATCH"), None)
+        for look in seat.trace().on_connection_reuseconn:
+            await look(None, SimpleNamespace(method="PATCH"), None)
 
     async def patch(self, path: str, payload: Mapping[str, Any], settings: Any) -> dict[str, Any]:
         """As kopf sends it: again after failures that may pass, for as long as its backoffs last."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from berth.cluster.api import _decode, _refusal
+from berth.cluster.api import decode_object, refusal_of
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.http1 import Answer as RawAnswer
 
@@ -63,12 +63,12 @@ def wrong_list(fault: str, true: Mapping[str, Any], other: Mapping[str, Any]) ->
 
 
 def refused(status: int, reason: str, raw: bytes) -> ApiError:
-    return _refusal(RawAnswer(status, reason, raw, 0.0))
+    return refusal_of(RawAnswer(status, reason, raw, 0.0))
 
 
 def decoded(raw: bytes) -> Answer:
     """As the shipped client reads it."""
     try:
-        return 200, _decode(raw)
+        return 200, decode_object(raw)
     except Unreachable as error:
         return error

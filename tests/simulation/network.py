@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from berth.cluster.api import JSON, Api
+from berth.cluster.credentials import Credentials, Source
 from berth.cluster.errors import ApiError, Unreachable
 from berth.cluster.fence import Fence
 from berth.sim.errors import StatusError
@@ -123,6 +124,7 @@ class SimApi(Api):
         on_landed: Callable[[Request], None] = _nothing,
         note: Callable[..., None] = _nothing,
     ) -> None:
+        super().__init__(Credentials(Source()))  # neither loaded nor asked for
         self._loop = loop
         self._store = store
         self._weather = weather
@@ -133,9 +135,6 @@ class SimApi(Api):
         self._on_answer = on_answer
         self._on_landed = on_landed
         self._note = note
-        self._reachable = True
-        self._answered_seconds = None
-        self.returned = asyncio.Event()
         self.requests = 0
         self.under_way: dict[Request, None] = {}
 
@@ -184,17 +183,17 @@ class SimApi(Api):
         try:
             answer = await request.answer
         except Unreachable:
-            self._note_reachable(False)
+            self.note_reachable(False)
             raise
         except ApiError as error:
             self._on_answer(request, error)
-            self._note_reachable(True)
+            self.note_reachable(True)
             raise
         finally:
             limit.cancel()
             del self.under_way[request]
         self._on_answer(request, None)
-        self._note_reachable(True)
+        self.note_reachable(True)
         return answer
 
     def _tell(self, request: Request) -> None:

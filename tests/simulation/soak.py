@@ -32,7 +32,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from statistics import fmean
-from types import CoroutineType, FunctionType, ModuleType
 from typing import Any
 
 from berth.cluster import conditions
@@ -54,6 +53,7 @@ from simulation.policies import reference_profile
 from simulation.recording import CRD_FOLDER, _documents
 from simulation.watcher import Watcher
 from simulation.weather import Weather
+from support.reachable import reachable
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 POLICIES = ("batch", "default")
@@ -448,16 +448,7 @@ def bounded(most: int) -> Iterator[None]:
 def held_bytes(root: object, outside: tuple[type, ...]) -> int:
     """The size of everything that can be reached from an object, without code and what belongs to somebody outside."""
     gc.collect()
-    leave = (type, ModuleType, FunctionType, CoroutineType, logging.Logger, *outside)
-    seen, waiting, total = {id(root)}, [root], 0
-    while waiting:
-        found = waiting.pop()
-        total += sys.getsizeof(found)
-        for other in gc.get_referents(found):
-            if id(other) not in seen and not isinstance(other, leave):
-                seen.add(id(other))
-                waiting.append(other)
-    return total
+    return sum(map(sys.getsizeof, reachable(root, outside)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

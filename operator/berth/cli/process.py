@@ -53,7 +53,7 @@ async def _may_begin(runtime: Runtime, contact: "asyncio.Task[str | None]") -> s
     problem = await contact
     if problem is not None or runtime.leader is None:
         return problem
-    return await _join(runtime.leader.peering, RealClock())
+    return await join_peering(runtime.leader.peering, RealClock())
 
 
 async def _unless_stopped(work: Coroutine[Any, Any, str | None], stopping: asyncio.Event) -> str | None:
@@ -66,7 +66,7 @@ async def _unless_stopped(work: Coroutine[Any, Any, str | None], stopping: async
     return working.result() if working in done else None
 
 
-async def _join(peering: Peering, clock: Clock) -> str | None:
+async def join_peering(peering: Peering, clock: Clock) -> str | None:
     """Why there is nothing to elect a leader by; waits for an API server that is away or has no time."""
     failures = 0
     while True:

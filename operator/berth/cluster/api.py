@@ -120,7 +120,7 @@ class Api:
             await self._connect()
 
     @property
-    def under_way(self) -> int:
+    def requests_under_way(self) -> int:
         """The number of requests that have no answer yet."""
         return 0 if self._transport is None else self._transport.under_way
 
@@ -156,8 +156,8 @@ class Api:
         if answer.status == 401 and await self._renew(generation):
             answer = await self._exchange(request, timeout_seconds, fence)
         if answer.status >= 300:
-            raise _refusal(answer)
-        return answer.status, _decode(answer.raw)
+            raise refusal_of(answer)
+        return answer.status, decode_object(answer.raw)
 
     async def _exchange(self, request: Request, timeout_seconds: float, fence: Fence | None) -> Answer:
         transport = self._transport
@@ -175,17 +175,18 @@ class Api:
         # Whatever it is, not only errors of the network: a token file is empty while it is replaced, an exec plugin
         # fails, connections are closed under a request. No caller should have to know all of these.
         except Exception as error:
-            self._note_reachable(False)
+            self.note_reachable(False)
             raise Unreachable(
                 f"{request.method} {request.path}: {_describe(error, timeout_seconds)}",
                 is_misconfigured=isinstance(error, Misconfigured),
             ) from error
-        self._note_reachable(True)
+        self.note_reachable(True)
         if answer.status < 500:
             self._answered_seconds = time.monotonic()
         return answer
 
-    def _note_reachable(self, reachable: bool) -> None:
+    def note_reachable(self, reachable: bool) -> None:
+        """Records whether a request got an answer."""
         came_back = reachable and not self._reachable
         self._reachable = reachable
         if came_back:
@@ -260,7 +261,8 @@ def _describe(error: BaseException, timeout_seconds: float) -> str:
     return str(error) or type(error).__name__
 
 
-def _decode(raw: bytes) -> dict[str, Any]:
+def decode_object(raw: bytes) -> dict[str, Any]:
+    """The JSON object of an answer, {} for an empty one; raises Malformed."""
     try:
         decoded = decode(raw) if raw else {}
     except orjson.JSONDecodeError as error:
@@ -270,7 +272,7 @@ def _decode(raw: bytes) -> dict[str, Any]:
     return decoded
 
 
-def _refusal(answer: Answer) -> ApiError:
+def refusal_of(answer: Answer) -> ApiError:
     """The error that a Status object describes; the text itself where a proxy or a missing path answered."""
     try:
         decoded = orjson.loads(answer.raw)

@@ -86,7 +86,7 @@ class BulkIntake:
                 await super().start(connection)
                 resource = intake.resource_of(self, watch=True)
                 if resource is not None:
-                    self.content = _BulkLines(self.content, resource.kind, intake._taker)  # type: ignore[assignment]
+                    self.content = BulkLines(self.content, resource.kind, intake._taker)  # type: ignore[assignment]
                 return self
 
             async def json(self, **options: Any) -> Any:
@@ -272,7 +272,7 @@ def _decode_any(raw: bytes) -> Any:
         return json.loads(cut(raw))
 
 
-class _BulkLines:
+class BulkLines:
     """The stream of a watch: changes are taken, and the rest goes on to kopf."""
 
     def __init__(self, content: Any, kind: str, taker: Taker) -> None:

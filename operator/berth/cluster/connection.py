@@ -143,7 +143,10 @@ async def open_connection(address: ServerAddress, on_closed: Callable[[Connectio
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     sock = await aiohappyeyeballs.start_connection(
-        found, happy_eyeballs_delay=OTHER_FAMILY_SECONDS, interleave=1, socket_factory=lambda info: _make(info, address)
+        found,
+        happy_eyeballs_delay=OTHER_FAMILY_SECONDS,
+        interleave=1,
+        socket_factory=lambda info: make_socket(info, address),
     )
     try:
         return Connection(sock if address.tls is None else await _wrap(sock, address.tls, address.host), on_closed)
@@ -158,7 +161,7 @@ def is_misconfiguration(error: BaseException) -> bool:
     return isinstance(error, socket.gaierror | ssl.SSLError | ssl.CertificateError) and not broken
 
 
-def _make(info: tuple[int, int, int, str, tuple[object, ...]], address: ServerAddress) -> socket.socket:
+def make_socket(info: tuple[int, int, int, str, tuple[object, ...]], address: ServerAddress) -> socket.socket:
     """A socket whose data the kernel does not deliver too late: closing one does not take back what was sent, and a
     network that comes back after a minute would carry out requests that were given up long ago."""
     made = socket.socket(*info[:3])

@@ -68,7 +68,7 @@ class DeepJsonResponse(aiohttp.ClientResponse):
 
     async def start(self, connection: Any) -> "DeepJsonResponse":
         await super().start(connection)
-        self.content = _ShallowLines(self.content)  # type: ignore[assignment]
+        self.content = ShallowLines(self.content)  # type: ignore[assignment]
         return self
 
     async def json(self, **options: Any) -> Any:
@@ -79,7 +79,7 @@ class DeepJsonResponse(aiohttp.ClientResponse):
             return await super().json(**options)
 
 
-class _ShallowLines:
+class ShallowLines:
     """A stream in all respects, whose chunks are whole lines of a watch, none of them too deep."""
 
     def __init__(self, content: aiohttp.StreamReader) -> None:

@@ -33,7 +33,7 @@ from berth.cluster.transport import (
 
 OPENING_AT_ONCE = 8
 SLOW_SECONDS = 1.0  # an attempt that takes longer does not keep others from being made
-LOOK_SECONDS = 1.0  # between looks for connections that are too old or missing
+MAINTENANCE_SECONDS = 1.0  # between looks for connections that are too old or missing
 CONNECTIONS_TRIED = 4  # by one request, of which no byte has left yet
 
 _log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class DirectTransport:
         server = server_url(configuration)
         tls = make_tls(configuration) if server.scheme == "https" else None
         self._address = ServerAddress(server.raw_host or "", server.port or 0, tls, delivery_seconds)
-        self._host = _host_header(server)
+        self._host = host_header(server)
         self._prefix = server.raw_path.rstrip("/")
         self._limit = connections
         self._ahead = ahead
@@ -60,12 +60,20 @@ class DirectTransport:
         self._is_retired = False
         self.is_closed = False
         self._loop = asyncio.get_running_loop()
-        self._look: asyncio.TimerHandle | None = None
-        self._look_after()
+        self._timer: asyncio.TimerHandle | None = None
+        self._keep_ready()
 
     @property
     def under_way(self) -> int:
         return self._requests
+
+    def statistics(self) -> dict[str, int]:
+        return {
+            "open": len(self._connections),
+            "idle": len(self._idle),
+            "opening": len(self._opening),
+            "waiting": len(self._waiting),
+        }
 
     async def exchange(self, request: Request, limit_seconds: float, before_sending: BeforeSending) -> Answer:
         data = encode_request(request, self._host, self._prefix)
@@ -193,15 +201,21 @@ class DirectTransport:
                 return
         _log.debug("No connection could be opened ahead: %s", error)
 
-    def _look_after(self) -> None:
-        """Close what was idle for too long, and have some ready; while the server is away, one attempt at a time."""
+    def _keep_ready(self) -> None:
+        self.maintain()
+        self._timer = self._loop.call_later(MAINTENANCE_SECONDS, self._keep_ready)
+
+    def maintain(self) -> None:
+        """Closes connections that were idle for too long, and opens what is missing of those opened ahead.
+
+        While none is open, it makes one attempt: the server may be away.
+        """
         old = self._loop.time() - KEEP_ALIVE_SECONDS
         for connection in [each for each in self._idle if each.idle_seconds < old]:
             connection.close()
         missing = self._ahead - len(self._idle) - len(self._opening)
-        for _ in range(missing if self._connections or self._look is None else min(missing, 1)):
+        for _ in range(missing if self._connections or self._timer is None else min(missing, 1)):
             self._open_one()
-        self._look = self._loop.call_later(LOOK_SECONDS, self._look_after)
 
     def _close_if_done(self) -> None:
         if self._is_retired and not self._requests:
@@ -209,8 +223,8 @@ class DirectTransport:
 
     def _close(self) -> None:
         self.is_closed = True
-        if self._look is not None:
-            self._look.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         for task in self._opening:
             task.cancel()
         for turn in self._waiting:
@@ -225,6 +239,6 @@ def _fail(turn: asyncio.Future[Connection], error: Exception) -> None:
         turn.set_exception(error)
 
 
-def _host_header(server: URL) -> str:
+def host_header(server: URL) -> str:
     host = f"[{server.raw_host}]" if ":" in (server.raw_host or "") else str(server.raw_host)
     return host if server.is_default_port() else f"{host}:{server.port}"

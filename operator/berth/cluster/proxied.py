@@ -38,7 +38,7 @@ class ProxiedTransport:
                 limit=connections,
                 ssl=make_tls(configuration),
                 keepalive_timeout=KEEP_ALIVE_SECONDS,
-                socket_factory=None if delivery_seconds is None else _sockets(delivery_seconds),
+                socket_factory=None if delivery_seconds is None else socket_factory(delivery_seconds),
             ),
         )
         self._requests = 0
@@ -109,7 +109,7 @@ def _retry_after(response: aiohttp.ClientResponse) -> float:
     return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
-def _sockets(delivery_seconds: float) -> Callable[[Any], socket.socket]:
+def socket_factory(delivery_seconds: float) -> Callable[[Any], socket.socket]:
     """Sockets whose data the kernel does not deliver later than this, as in `connection`."""
 
     def make(address: Any) -> socket.socket:

@@ -33,7 +33,7 @@ class _SameDraw(Random):
 
 
 @dataclass(slots=True)
-class _Side:
+class Side:
     """A policy and the cluster that it decides on. `changes`: how often that has changed."""
 
     active: ActivePolicy
@@ -85,7 +85,7 @@ def compare_in_sequence(
     state = objects.cache.state
     for subject in pods:
         state.table.remove_pod(subject.pod.uid)
-    sides = _Side(first, state), _Side(second, copied(state))
+    sides = Side(first, state), Side(second, copied(state))
     known: Known = {}
     grouping = Grouping(objects.controllers)
     for subject in pods:
@@ -98,7 +98,7 @@ def compare_in_sequence(
     return comparison
 
 
-def _step(pod: Pod, sides: tuple[_Side, _Side], known: Known) -> Difference | None:
+def _step(pod: Pod, sides: tuple[Side, Side], known: Known) -> Difference | None:
     """Places one pod on both sides; returns the difference."""
     chosen = [side.decide(pod) for side in sides]
     if chosen[0] is not None and chosen[0] == chosen[1]:
@@ -113,7 +113,7 @@ def _step(pod: Pod, sides: tuple[_Side, _Side], known: Known) -> Difference | No
     return None if change is None else Difference(pod.key, change, before, after)
 
 
-def _outcomes(pod: Pod, sides: tuple[_Side, _Side], known: Known) -> tuple[Outcome, Outcome]:
+def _outcomes(pod: Pod, sides: tuple[Side, Side], known: Known) -> tuple[Outcome, Outcome]:
     """What the policies say of a pod; of pods that are alike nothing new is said until one of them is placed."""
     alike = pod.signature, pod.priority, pod.preemption_policy, pod.nominated_node_name
     now = sides[0].changes, sides[1].changes

@@ -69,7 +69,9 @@ def _judged(lines: Iterable[str], seed: int, nominated: bool) -> Iterator[tuple[
 def judge(case: Json, seed: int = 0, *, nominated: bool = False) -> Json:
     """The verdict on one case; `nominated`: with pods that wait for a node to be made free counted as if on it."""
     config = case.get("config")
-    active = _policy(orjson.dumps(config if isinstance(config, Mapping) else {}, option=orjson.OPT_SORT_KEYS))
+    active = policy_of_configuration(
+        orjson.dumps(config if isinstance(config, Mapping) else {}, option=orjson.OPT_SORT_KEYS)
+    )
     pod = parse_pod(case.get("pod") or {})
     cache = cluster_of(case, seed)
     if not nominated:
@@ -82,7 +84,8 @@ def judge(case: Json, seed: int = 0, *, nominated: bool = False) -> Json:
 
 
 @lru_cache(maxsize=_KEPT_POLICIES)
-def _policy(config: bytes) -> ActivePolicy:
+def policy_of_configuration(config: bytes) -> ActivePolicy:
+    """The policy that a KubeSchedulerConfiguration or a Policy, given as JSON, stands for; raises CannotJudge."""
     imported = import_configuration(orjson.loads(config))
     if imported.errors:
         raise CannotJudge("; ".join(map(str, imported.errors)))

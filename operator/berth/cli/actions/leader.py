@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     now = datetime.now(UTC)
     seats = read_seats(body, now)
     leading = bool(seats) and seats[0].since is not None
-    print(_as_json(seats, leading) if options.output == "json" else _as_text(seats, leading, now))
+    print(_as_json(seats, leading) if options.output == "json" else as_text(seats, leading, now))
     return OK if leading else NO
 
 
@@ -70,7 +70,7 @@ def read_seats(body: Any, now: datetime) -> list[ReplicaRow]:
     return sorted(found, key=lambda seat: (seat.record.priority, seat.identity), reverse=True)
 
 
-def _as_text(seats: list[ReplicaRow], leading: bool, now: datetime) -> str:
+def as_text(seats: list[ReplicaRow], leading: bool, now: datetime) -> str:
     if not seats:
         return "nobody leads, and no replica is alive"
     width = max(48, *(len(seat.identity) + 2 for seat in seats))

@@ -199,10 +199,11 @@ class Cache:
             "nodes": len(self.state.table),
             "old_news": self._outdated_events,
             "templates": len(self._pod_reader),
+            "node_templates": len(self._node_reader),
         }
 
     def sizes(self) -> dict[str, int]:
-        """The number of entries in each table of pods, and of what was read of nodes."""
+        """The number of entries in each table of pods. All are 0 once every pod is gone."""
         pods = self._pods.statistics()
         return {
             "pending": pods["pending"],
@@ -211,7 +212,6 @@ class Cache:
             "nominations decided": self._pods.nominations_decided,
             "known": len(self.known("Pod")),
             "unreadable": len(self.unreadable),
-            "node templates": len(self._node_reader),
         }
 
     def _take_in(self, kind: str, key: str, record: Record) -> Changes:

@@ -101,7 +101,7 @@ class Kubelets(Controller):
             self._counts["rejected"] += 1
             await self._patch_status(key, pod, {"phase": "Failed", **problem})
             return None
-        wait = self._left("start", pod, self._draw(key, "start", self._start_seconds))
+        wait = self._left("start", pod, self.start_delay_seconds(key))
         if wait > 0:
             return wait
         now = timestamp(self._clock.wall())
@@ -132,6 +132,10 @@ class Kubelets(Controller):
         await self._delete(PODS, pod, grace_seconds=0)
         self._counts["stopped"] += 1
         return None
+
+    def start_delay_seconds(self, key: str) -> float:
+        """How long the pod takes to start. Drawn by its key, so that it does not depend on who came before."""
+        return self._draw(key, "start", self._start_seconds)
 
     async def _patch_status(self, key: str, pod: Object, status: Object) -> None:
         """Strategic, so that conditions that others wrote stay; with the UID, so that a namesake is left alone."""

@@ -99,7 +99,7 @@ class SimServer:
 
     async def start(self) -> None:
         self._encoder = Encoder()  # a store that was restored gives versions a second time
-        server = web.Server(self._handle, request_factory=_request, handler_cancellation=True, access_log=None)
+        server = web.Server(self.handle, request_factory=_request, handler_cancellation=True, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=STOP_SECONDS)
         await runner.setup()
         try:
@@ -160,7 +160,8 @@ class SimServer:
 
     # -- a request ---------------------------------------------------------------------------------------------------
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The answer to any request."""
         try:
             self._check_token(request)
             if request.path in PATHS:
