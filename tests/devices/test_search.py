@@ -96,7 +96,7 @@ class Cluster:
             made["exactly"]["capacity"] = {"requests": {"m": str(draw.randint(1, 3))}}
         if draw.random() < 0.3:
             made["exactly"]["tolerations"] = [{"operator": "Exists"}]
-        if draw.random() < 0.1:
+        if draw.random() < 0.2:
             made["exactly"] |= {"allocationMode": "All"}
             del made["exactly"]["count"]
         elif draw.random() < 0.1:
@@ -144,3 +144,12 @@ def test_a_constraint_that_cannot_hold_is_answered_at_once() -> None:
     found = given(make_allocator(alike(30)).allocate("n", {}, [fits]))
     assert found is not None
     assert {int(name[1:]) % 2 for _, name in found[0]} == {0}
+
+
+def test_the_error_of_a_constraint_on_all_devices_is_not_skipped() -> None:
+    """The first and the last device look the same; only with the last in use does the second come into play."""
+    found = [device(name, attributes={"numa": numa}) for name, numa in (("a", 0), ("b", 1), ("c", 0))]
+    constraint = {"requests": ["all"], "matchAttribute": f"{DRIVER}/numa"}
+    claim = make_claim(request("one"), request("all", allocationMode="All"), constraints=[constraint])
+    with pytest.raises(AllocationFailed, match="p/b because a claim constraint would not be"):
+        make_allocator([make_slice(*found)]).allocate("n", {}, [claim])

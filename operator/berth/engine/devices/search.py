@@ -5,7 +5,8 @@ is what kube-scheduler's allocator finds. It tries every combination where there
 
 - A request that has fewer candidates than it needs fails at once. Nothing that is taken later adds a candidate.
 - If everything after a device fails, it fails after an interchangeable one too: swapping the two in a solution gives
-  another one. Devices are interchangeable if all requests, constraints and counters see the same of them.
+  another one. Devices are interchangeable if all requests, constraints and counters see the same of them. They are not
+  in a claim that wants all devices under a constraint: which of them is in use decides between failure and error.
 
 Neither changes the answer. Where an evaluation fails, the error is raised when kube-scheduler would meet the device.
 """
@@ -75,6 +76,7 @@ class Search:
         self._rows = [row for pool in usable for row in pool.rows]
         self._signatures: dict[DeviceRow, tuple[object, ...]] = {}
         self._plans = [plan for claim in claims for request in claim for plan in request]
+        self._can_swap = not any(plan.fixed is not None and attempt.constraints[plan.claim] for plan in self._plans)
         self.chosen: dict[tuple[int, int], int] = {}  # the alternative that was taken, by claim and request
 
     def run(self) -> bool:
@@ -154,7 +156,8 @@ class Search:
             self._attempt.undo(taken)
             if outcome is Outcome.TOO_MANY:
                 return outcome
-            failed.add(self._signature(row))
+            if self._can_swap:
+                failed.add(self._signature(row))
         return Outcome.NONE
 
     def _take(self, plan: RequestPlan, row: DeviceRow) -> Taken | None:
