@@ -135,6 +135,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("get all", "deployment.apps/web"),
     Command("events", "Scheduled"),
     Command("get events", "Scheduled"),
+    Command("get decisions", "default-scheduler"),
     # what it cannot do
     refused("logs deployment/web", NO_CONTAINERS),
     refused("exec deployment/web -- true", NO_CONTAINERS),

@@ -11,7 +11,7 @@ WATCHING_ITS_PARENT = "from berth.demo.parent_watch import watch_parent; watch_p
 
 
 async def test_an_operator_that_ends_by_itself_is_a_problem_and_its_log_says_why(tmp_path: Path) -> None:
-    operator = OperatorProcess(tmp_path / "nowhere", tmp_path / "log", seed=0, http_address="")
+    operator = OperatorProcess(tmp_path / "nowhere", tmp_path / "log", 0)
     assert operator.problem() is None
     assert operator.tail() == "the operator has not been started"
     await operator.start()

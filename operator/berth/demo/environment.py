@@ -11,6 +11,7 @@ the store itself: it sees the events that any watch is sent, without a second co
 """
 
 import asyncio
+import contextlib
 import secrets
 import shutil
 import socket
@@ -69,6 +70,9 @@ STORAGE_CLASS = {
     "provisioner": "berth.dev/simulated",
     "volumeBindingMode": "WaitForFirstConsumer",
 }
+API_SERVICES_PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
+EXPLAIN_API = "explain.berth.dev/v1alpha1"
+EXPLAIN_NAMESPACE, EXPLAIN_SERVICE = "kube-system", "berth-explain"
 AT_ONCE = 20
 STOP_SECONDS = 5.0
 
@@ -90,9 +94,17 @@ class EmbeddedEnvironment:
         # Without a token for the API server itself: kubectl sends none over plain HTTP.
         self._server = SimServer(self._store, clock=clock.wall, accounts={token: administrator})
         _write_secret(self.header_file, f"Authorization: Bearer {token}\n")
-        self.operator_address = f"127.0.0.1:{_free_port()}"
+        http_port, self._explain_port = _free_ports(2)
+        self.operator_address = f"127.0.0.1:{http_port}"
         """Where the operator serves health and metrics, over plain HTTP."""
-        self._operator = OperatorProcess(self.kubeconfig, self._folder / "operator.log", seed, self.operator_address)
+        self._operator = OperatorProcess(
+            self.kubeconfig,
+            self._folder / "operator.log",
+            seed,
+            f"--http-address={self.operator_address}",
+            f"--explain-address=127.0.0.1:{self._explain_port}",
+            f"--explain-service={EXPLAIN_NAMESPACE}/{EXPLAIN_SERVICE}",
+        )
         self._api: HttpApi | None = None
         self._actors: list[Controller] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -152,6 +164,7 @@ class EmbeddedEnvironment:
         for body in (*_documents([policy_files()[POLICY]]), DEFAULT_SCHEDULER):
             await self._create(POLICIES_PATH, body)
         await self._create(STORAGE_CLASSES_PATH, STORAGE_CLASS)
+        await self._register_explanations()
         self._open_eyes()
         await self._start_operator()
         await self._create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
@@ -164,6 +177,23 @@ class EmbeddedEnvironment:
             self._server.write_kubeconfig(self.kubeconfig)
         except OSError as error:
             raise Trouble(f"the API server cannot be started: {error}") from error
+
+    async def _register_explanations(self) -> None:
+        """The operator's API behind `kubectl get why`, `berth status` and `berth top`, as the chart registers it."""
+        service = {"namespace": EXPLAIN_NAMESPACE, "name": EXPLAIN_SERVICE, "port": self._explain_port}
+        spec = {"type": "ExternalName", "externalName": "localhost"}
+        await self._create(
+            f"/api/v1/namespaces/{EXPLAIN_NAMESPACE}/services", {"metadata": {"name": EXPLAIN_SERVICE}, "spec": spec}
+        )
+        group, _, version = EXPLAIN_API.partition("/")
+        priorities = {"groupPriorityMinimum": 100, "versionPriority": 10}
+        await self._create(
+            API_SERVICES_PATH,
+            {
+                "metadata": {"name": f"{version}.{group}"},
+                "spec": {"group": group, "version": version, **priorities, "service": service},
+            },
+        )
 
     def _open_eyes(self) -> None:
         for kind, group, version, plural in WATCHED:
@@ -246,10 +276,11 @@ def _write_secret(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def _free_port() -> int:
-    """A port of the loopback interface that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+def _free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on now."""
+    with contextlib.ExitStack() as stack:
+        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [int(listener.getsockname()[1]) for listener in listeners]
 
 
 def _documents(paths: Sequence[Path]) -> list[dict[str, Any]]:

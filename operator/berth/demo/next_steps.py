@@ -32,8 +32,8 @@ def steps_on_cluster(cluster: KeptCluster) -> list[str]:
     """Three commands for a user whose cluster stays, and where the operator is."""
     steps = {
         "kubectl run x --image=nginx": "then: kubectl get pod x -o wide",
-        "kubectl get nodes,schedulingpolicies": "what there is",
-        f"{_berth()} why {GIANT} -n {NAMESPACE}": "why the pod is pending",
+        f"kubectl -n {NAMESPACE} get why {GIANT}": "why the pod is pending",
+        f"{_berth()} top": "nodes and decisions, live",
     }
     return [
         "The cluster stays until Ctrl-C. In another terminal:",

@@ -25,13 +25,14 @@ SOURCE_ROOT = Path(berth.__file__).resolve().parents[1]
 class OperatorProcess:
     """`start` once, `stop` once."""
 
-    def __init__(self, kubeconfig: Path, log: Path, seed: int, http_address: str) -> None:
+    def __init__(self, kubeconfig: Path, log: Path, seed: int, *addresses: str) -> None:
+        """`addresses`: the flags that say where it listens, and who finds it there."""
         self._arguments = [
             "run",
             "--standalone",
             f"--kubeconfig={kubeconfig}",
             "--https-address=",
-            f"--http-address={http_address}",
+            *addresses,
             "--reserved-scheduler-names=-",  # the policy of default-scheduler is the demo's own
             f"--seed={seed}",
         ]
