@@ -431,4 +431,16 @@ device.attributes["gpu.example.com"].index && device.attributes["gpu.example.com
 [1, 2][1.0] == 2
 1 in ["a"]
 "a" in "abc"
+"é1".findAll("(\\b+[ab]*|\\d*)*") == ["", "1"]
+"axa".find("(x*|[ab]*)*") == "axa"
+quantity("1Gi") == null
+device.attributes["gpu.example.com"].index.startsWith("3")
+device.attributes["gpu.example.com"].index.matches("3")
+device.attributes["gpu.example.com"].index.find(device.driver) == "3"
+device.attributes["gpu.example.com"].index.size() == 1
+device.attributes["gpu.example.com"].index.major == 1
+device.attributes["gpu.example.com"].model[0] == "A"
+device.attributes["gpu.example.com"].driverVersion > 1
+-device.attributes["gpu.example.com"].driverVersion == 1
+duration(device.attributes["gpu.example.com"].model) > duration("1s")
 """.strip().splitlines()

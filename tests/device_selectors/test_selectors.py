@@ -107,6 +107,19 @@ def test_a_text_cannot_be_multiplied_by_replacing() -> None:
         compile_selector(f"{grown} != ''").matches(DRIVER, DEVICE_RECORD)
 
 
+@pytest.mark.parametrize(
+    "grown", ["a.replace('a', a).size() > 0", "a.split('').join(a) != ''", "'%.99999999f'.format([1.0]) != ''"]
+)
+def test_one_step_cannot_make_a_text_of_any_length(grown: str) -> None:
+    long = "'" + "a" * 5_000 + "'"
+    with pytest.raises(EvaluationError, match="cost limit exceeded"):
+        compile_selector(f"cel.bind(a, {long}, {grown})").matches(DRIVER, DEVICE_RECORD)
+
+
+def test_what_cannot_be_a_key_is_in_no_map() -> None:
+    assert not compile_selector("dyn([1]) in {1: 2}").matches(DRIVER, DEVICE_RECORD)
+
+
 def test_a_pattern_that_makes_others_backtrack_takes_linear_time() -> None:
     text = "a" * 2_000
     selector = compile_selector(f"'{text}b'.matches('^(a+)+$')")

@@ -13,7 +13,7 @@ def read_field(value: Any, field: str) -> Any:
     if isinstance(value, Optional):
         return _optional(lambda: read_field(value.value, field)) if value.there else NONE
     if not isinstance(value, dict):
-        raise EvaluationError("no such overload")
+        raise EvaluationError(f"no such key: {field}")
     return _looked_up(value, field)
 
 
@@ -23,7 +23,7 @@ def read_item(value: Any, key: Any) -> Any:
     if isinstance(value, list):
         return _listed(value, key)
     if not isinstance(value, dict):
-        raise EvaluationError("no such overload")
+        raise EvaluationError(f"no such key: {key}")
     return _looked_up(value, key)
 
 
@@ -49,6 +49,8 @@ def _listed(items: list[Any], key: Any) -> Any:
 def has_field(value: Any, field: str) -> bool:
     if isinstance(value, Optional):
         return value.there and has_field(value.value, field)
+    if value is None:
+        return False
     if not isinstance(value, dict):
         raise EvaluationError("no such overload")
     return field in value or isinstance(value, Domains)

@@ -17,6 +17,7 @@ from .kubernetes import add_kubernetes
 from .loops import LOOPS
 from .overloads import (
     ANY,
+    CONSTANT_PATTERN,
     DYN,
     OPEN,
     Library,
@@ -190,7 +191,7 @@ class Compiler:
         chosen = self._overloads(name, kinds, is_method)
         self._check_constants(name, args)
         result = joined([overload.result for overload in chosen])
-        function, runs = dispatch(name, chosen), [arg.run for arg in compiled]
+        function, runs = dispatch(_called(name, args), chosen), [arg.run for arg in compiled]
         return Compiled(_calling(function, runs), self._result_kind(name, result, kinds))
 
     def _argument(self, name: str, arg: Node) -> Compiled:
@@ -404,6 +405,12 @@ class Compiler:
 
 
 # --- calls
+
+
+def _called(name: str, args: tuple[Node, ...]) -> str:
+    """The name that errors have."""
+    has_pattern = name in ("matches", "find", "findAll") and isinstance(args[1], Constant)
+    return CONSTANT_PATTERN if has_pattern else name
 
 
 def _conversion_problem(name: str, value: Any) -> str | None:

@@ -15,6 +15,21 @@ from .values import KINDS, EvaluationError, kind_of
 DYN: Final = "dyn"
 ANY: Final = "any"
 OPEN: Final = frozenset({DYN, ANY})
+CONSTANT_PATTERN: Final = "a constant pattern"  # in place of the name of a function that has one
+PLAIN: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type"})
+_NUMBERS: Final = frozenset({"int", "uint", "double"})
+_TIMES: Final = frozenset({"google.protobuf.Duration", "google.protobuf.Timestamp"})
+# The types that an operator is for at all: with these on its left, an error does not name it.
+_OPERANDS: Final = {
+    "_+_": _NUMBERS | _TIMES | {"string", "bytes", "list"},
+    "_-_": _NUMBERS | _TIMES,
+    "_*_": _NUMBERS,
+    "_/_": _NUMBERS,
+    "_%_": frozenset({"int", "uint"}),
+    "-_": PLAIN,
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _NUMBERS | _TIMES | {"bool", "string", "bytes"}),
+}
+_TERSE: Final = frozenset({"startsWith", "endsWith", "contains", CONSTANT_PATTERN})
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -48,6 +63,8 @@ def fits(wanted: str, given: str) -> bool:
     """Whether an argument of one type can be given where another is wanted."""
     if wanted == given or wanted in OPEN or given in OPEN:
         return True
+    if "null_type" in (wanted, given):  # null stands for a missing value of any type but the plain ones
+        return parameters(given if wanted == "null_type" else wanted)[0] not in PLAIN
     base, inner = parameters(wanted)
     given_base, given_inner = parameters(given)
     if base != given_base:
@@ -105,9 +122,18 @@ def dispatch(name: str, overloads: Sequence[Overload]) -> Function:
 
 
 def no_such_overload(name: str, args: Sequence[Any]) -> EvaluationError:
-    if name[0] in "_!-@":  # an operator
-        return EvaluationError("no such overload")
-    return EvaluationError(f"no such overload: {name}({', '.join(map(kind_of, args))})")
+    """In the words of the library that Kubernetes has, which differ by function."""
+    kinds = [kind_of(arg) for arg in args]
+    said = f"{name}({', '.join(kinds)})"
+    if name in _OPERANDS:
+        said = "" if kinds[0] in _OPERANDS[name] else name
+    elif name in ("size", "sort", "matches"):
+        said = name
+    elif name == "flatten":
+        said = f"{kinds[0]}.flatten()"
+    elif name in _TERSE or name[0] in "_!@":
+        said = ""
+    return EvaluationError(f"no such overload: {said}" if said else "no such overload")
 
 
 def _checked(name: str, overload: Overload) -> Function:

@@ -145,24 +145,56 @@ class _Machine:
             end.append(len(self._code))
 
     def _emit_repeat(self, tree: Repeat) -> None:
+        if tree.most is None:
+            for _ in range(tree.least - 1):
+                self._emit(tree.part)
+            if tree.least:
+                self._emit_plus(tree)
+            else:
+                self._emit_star(tree)
+            return
         for _ in range(tree.least):
             self._emit(tree.part)
-        if tree.most is None:
-            start = len(self._code)
-            split: list[int] = []
-            self._code.append(split)
-            self._emit(tree.part)
-            self._code.append([start])
-            self._order(split, start + 1, len(self._code), greedy=tree.greedy)
-            return
         splits = []
         for _ in range(tree.most - tree.least):
-            split = []
+            split: list[int] = []
             self._code.append(split)
             splits.append((split, len(self._code)))
             self._emit(tree.part)
         for split, inside in splits:
             self._order(split, inside, len(self._code), greedy=tree.greedy)
 
+    def _emit_plus(self, tree: Repeat) -> None:
+        """The part, and again as often as it matches."""
+        start = len(self._code)
+        self._emit(tree.part)
+        split: list[int] = []
+        self._code.append(split)
+        self._order(split, start, len(self._code), greedy=tree.greedy)
+
+    def _emit_star(self, tree: Repeat) -> None:
+        """A part that may match nothing becomes (part+)?, or else the preferred match would depend on its loop."""
+        start = len(self._code)
+        split: list[int] = []
+        self._code.append(split)
+        if _is_nullable(tree.part):
+            self._emit_plus(tree)
+        else:
+            self._emit(tree.part)
+            self._code.append([start])
+        self._order(split, start + 1, len(self._code), greedy=tree.greedy)
+
     def _order(self, split: list[int], inside: int, after: int, *, greedy: bool) -> None:
         split += [inside, after] if greedy else [after, inside]
+
+
+def _is_nullable(tree: Any) -> bool:
+    """Whether it can match nothing."""
+    match tree:
+        case Sequence():
+            return all(map(_is_nullable, tree.parts))
+        case Choice():
+            return any(map(_is_nullable, tree.options))
+        case Repeat():
+            return tree.least == 0 or _is_nullable(tree.part)
+    return isinstance(tree, Assertion)

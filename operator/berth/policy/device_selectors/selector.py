@@ -33,6 +33,9 @@ class DeviceSelector:
             answer = self._run(scope)
         except RecursionError:
             raise EvaluationError("expression recursion limit exceeded") from None
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # What a user writes must not stop the scheduler, whatever was not thought of here.
+            raise EvaluationError(f"internal error: {error}") from error
         if type(answer) is bool:
             return answer
         kind = kind_of(answer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -90,7 +90,7 @@ def _add_relations(library: Library) -> None:
     library.add("_==_", "dyn dyn", "bool", equal)
     library.add("_!=_", "dyn dyn", "bool", _differs)
     library.add("@in", "dyn list", "bool", lambda item, items: any(equal(each, item) for each in items))
-    library.add("@in", "dyn map", "bool", lambda key, entries: key in entries)
+    library.add("@in", "dyn map", "bool", lambda key, entries: isinstance(key, Hashable) and key in entries)
 
 
 def _differs(left: Any, right: Any) -> bool:
@@ -339,7 +339,7 @@ def _parse_timestamp(text: str) -> Timestamp:
         zone = "+00:00" if found[4] == "Z" else found[4]
         whole = datetime.fromisoformat(f"{found[1]}T{found[2]}{zone}") - _EPOCH
     except ValueError:
-        raise EvaluationError(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse') from None
+        raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Timestamp'") from None
     return _in_range((whole.days * 86400 + whole.seconds) * SECOND + int((found[3] or "0").ljust(9, "0")))
 
 
@@ -351,14 +351,14 @@ def _parse_duration(text: str) -> Duration:
     while at < len(rest):
         found = _DURATION.match(rest, at)
         if found is None or not (found[1] or found[2]):
-            raise EvaluationError(f'time: invalid duration "{text}"')
+            raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Duration'")
         unit = _UNITS[found[3]]
         total += int(found[1] or 0) * unit
         if found[2]:
             total += int(found[2]) * unit // 10 ** len(found[2])
         at = found.end()
     if not rest or total > MAX_INT:
-        raise EvaluationError(f'time: invalid duration "{text}"')
+        raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Duration'")
     return Duration(sign * total)
 
 

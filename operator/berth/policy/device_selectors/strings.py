@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from .overloads import Library
+from .scope import COST_EXCEEDED
 from .standard import to_string
 from .values import EvaluationError, Uint, kind_of
+
+_LONGEST: Final = 10_000_000
 
 
 def add_strings(library: Library) -> None:
@@ -21,7 +24,7 @@ def add_strings(library: Library) -> None:
     method("join", "list(string) string", "string", _join)
     method("lowerAscii", "string", "string", lambda text: _ascii(text, str.lower))
     method("upperAscii", "string", "string", lambda text: _ascii(text, str.upper))
-    method("replace", "string string string", "string", str.replace)
+    method("replace", "string string string", "string", _replace)
     method("replace", "string string string int", "string", _replace)
     method("split", "string string", "list(string)", _split)
     method("split", "string string int", "list(string)", _split)
@@ -30,6 +33,12 @@ def add_strings(library: Library) -> None:
     method("trim", "string", "string", str.strip)
     method("format", "string list", "string", _format)
     library.add("strings.quote", "string", "string", _quote)
+
+
+def _check_length(length: int) -> None:
+    """A step must not make more than a whole evaluation could look at."""
+    if length > _LONGEST:
+        raise EvaluationError(COST_EXCEEDED)
 
 
 def _char_at(text: str, at: int) -> str:
@@ -59,6 +68,7 @@ def _last_index_of(text: str, part: str, start: int | None = None) -> int:
 def _join(items: list[Any], separator: str = "") -> str:
     if any(type(item) is not str for item in items):
         raise EvaluationError("no such overload")
+    _check_length(sum(map(len, items)) + len(items) * len(separator))
     return separator.join(items)
 
 
@@ -66,7 +76,9 @@ def _ascii(text: str, convert: Any) -> str:
     return "".join(convert(c) if c.isascii() else c for c in text)
 
 
-def _replace(text: str, old: str, new: str, most: int) -> str:
+def _replace(text: str, old: str, new: str, most: int = -1) -> str:
+    times = text.count(old) if most < 0 else min(text.count(old), most)
+    _check_length(len(text) + times * len(new))
     return text.replace(old, new, most)
 
 
@@ -97,6 +109,7 @@ def _quote(text: str) -> str:
 
 # --- format
 
+_MOST_DIGITS: Final = 1_000
 _VERB: Final = re.compile(r"%(?:\.([0-9]+))?(.)?", re.DOTALL)
 # Each verb with what it is called, the types that it takes, and the word for them in errors.
 _NUMBERS: Final = frozenset({"int", "uint", "double"})
@@ -160,7 +173,9 @@ def _format(template: str, args: list[Any]) -> str:
             raise EvaluationError(f"index {len(args)} out of range") from None
         if problem := _kind_problem(verb, kind_of(value)):
             raise EvaluationError(problem)
-        return _formatted(verb, value, 6 if precision is None else int(precision))
+        digits = 6 if precision is None else int(precision)
+        _check_length(digits)
+        return _formatted(verb, value, min(digits, _MOST_DIGITS))
 
     return _VERB.sub(replace, template)
 

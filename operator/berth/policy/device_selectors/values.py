@@ -148,7 +148,7 @@ def kind_of(value: Any) -> str:
 
 def equal(left: Any, right: Any) -> bool:
     """Equality of CEL: numbers by value, values of different types are different."""
-    if isinstance(left, _STRICT) and type(left) is not type(right):
+    if isinstance(left, _STRICT) and type(left) is not type(right) and right is not None:
         raise EvaluationError("no such overload")
     one, other = kind_of(left), kind_of(right)
     if one != other:
