@@ -56,6 +56,7 @@ $(READY): pyproject.toml setup.py constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("make: Berth needs Python 3.11 or later, $(PYTHON) is %d.%d: install a newer one, or name one: make PYTHON=/path/to/python3" % v[:2])'
 	@echo "installing into $(VENV): some 60 packages, a minute or two"
 	@rm -rf operator/*.egg-info
+	@echo "  making an empty environment"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(RUN) tools/install.py --constraint constraints.txt setuptools
 	@$(RUN) tools/install.py --constraint constraints.txt --no-build-isolation --editable '.[dev]'

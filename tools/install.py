@@ -14,6 +14,7 @@ from typing import IO
 PLAIN_SECONDS = 10.0
 SHOWN_LINES_OF_A_FAILED_RUN = 30
 STEPS = (
+    (re.compile(r"^Obtaining file:.*/([\w.-]+)$"), "reading {}"),
     (re.compile(r"^Collecting ([\w.-]+)"), "looking up {}"),
     (re.compile(r"^\s*Downloading ([\w.]+)"), "downloading {}"),
     (re.compile(r"^\s*Using cached ([\w.]+)"), "found {}"),

@@ -12,6 +12,7 @@ import pytest
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "install.py"
 SAID = (
+    "Obtaining file:///home/user/berth",
     "Collecting numpy>=2.0 (from berth)",
     "  Downloading numpy-2.3.0-cp311-manylinux.whl (16 MB)",
     "Collecting orjson>=3.10",
@@ -44,6 +45,7 @@ def test_a_terminal_sees_each_step_in_one_line_that_is_gone_at_the_end() -> None
     shown = [text.partition(", 0 s")[0].strip() for text in out.getvalue().split("\r\x1b[K")]
     assert shown == [
         "",
+        "packages: 0, reading berth",
         "packages: 1, looking up numpy",
         "packages: 1, downloading numpy",
         "packages: 2, looking up orjson",
