@@ -9,7 +9,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import Any, Final
 
 MAX_INT: Final = 2**63 - 1
@@ -175,6 +175,7 @@ _ORDERED: Final = frozenset(
 )
 
 
+@lru_cache(maxsize=1024)
 def parse_semver(text: str) -> Semver:
     """A semantic version; raises EvaluationError with the words of the library that Kubernetes reads them with."""
     if not text:
