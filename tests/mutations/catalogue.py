@@ -1082,8 +1082,8 @@ WHATIF: Final = (
     Mutation(
         "two policies are compared on one cluster",
         "comparing/sequence.py",
-        "_Side(second, copied(state))",
-        "_Side(second, state)",
+        "Side(second, copied(state))",
+        "Side(second, state)",
         ("tests/comparing/test_sequence.py",),
     ),
 )

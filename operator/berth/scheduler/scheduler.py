@@ -120,7 +120,8 @@ class Scheduler:
         binder, cycle = self.components.binder, self.components.cycle
         while True:
             await binder.wait_slot()
-            cycle.attempt(await self._queue.pop())
+            item = await self._queue.pop()
+            cycle.attempt(item)
             # Watch events, responses to binds and all other tasks run between any two decisions.
             await self._clock.sleep(0)
 
