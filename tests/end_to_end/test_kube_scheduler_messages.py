@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import subprocess
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
@@ -124,8 +123,8 @@ def _notes(events: Mapping[str, Object]) -> Iterator[str]:
 
 
 def _of_filters(message: str) -> str:
-    """What the filters say, without what was found of preemption and, in kube-scheduler, of claims for devices."""
-    return re.split(r" (?:no new claims to deallocate, )?preemption: ", message)[0]
+    """The first sentence: the others are about preemption, and in kube-scheduler about claims for devices."""
+    return message.partition(". ")[0].removesuffix(".") + "."
 
 
 def _why(kubeconfig: Path, namespace: str) -> dict[str, Any]:
