@@ -199,6 +199,18 @@ class TestOptions:
         assert simulate("--snapshot", snapshot, "--policy", web) == 1
         assert "Deployment default/web is no SchedulingPolicy: give it with -f" in capsys.readouterr().err
 
+    def test_a_policy_that_is_neither_a_file_nor_in_the_library_is_refused(
+        self, snapshot: str, capsys: Captured
+    ) -> None:
+        assert simulate("--snapshot", snapshot, "--policy", "binpak") == 1
+        said = capsys.readouterr().err
+        assert "--policy binpak: is no file, and no policy of the library (berth policy show)" in said
+        assert "binpack" in said
+
+    def test_no_node_more_is_a_usage_error(self, snapshot: str, capsys: Captured) -> None:
+        assert simulate("--snapshot", snapshot, "--add-nodes", "like=a-0,count=0") == 2
+        assert '"like=a-0,count=0" is not like=NODE,count=N' in capsys.readouterr().err
+
     def test_a_list_as_the_api_server_writes_it_is_read(self, tmp_path: Path, web: str) -> None:
         nodes = [{key: value for key, value in make_node("n", cpu=9).items() if key in ("metadata", "status")}]
         path = write(tmp_path, "nodes.yaml", {"apiVersion": "v1", "kind": "NodeList", "items": nodes})

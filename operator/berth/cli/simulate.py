@@ -48,7 +48,7 @@ examples:
   %(prog)s --drain node-3                            can I take node-3 out of service?
   %(prog)s --drain pool=old --add-nodes like=new-1,count=4
   %(prog)s --fail-zone eu-1a -o wide                 what if a zone is lost?
-  %(prog)s --policy binpack --fail-zone      eu-1a   and with another policy?
+  %(prog)s --policy binpack --fail-zone eu-1a        and with another policy?
   %(prog)s --add-nodes like=gpu-1,count=2            would two more nodes help the pods that are pending?
   %(prog)s --snapshot prod.json -f web.yaml --html report.html
 
@@ -168,9 +168,10 @@ def scale_wish(text: str) -> tuple[str, str, int]:
 def node_wish(text: str) -> tuple[str, int]:
     """Node and number of `like=node-1,count=4`."""
     parts: dict[str, str] = dict(_pair(part, text) for part in text.split(","))
-    if set(parts) != {"like", "count"} or not parts["like"] or not parts["count"].isdecimal():
+    count = parts.get("count", "")
+    if set(parts) != {"like", "count"} or not parts["like"] or not count.isdecimal() or not int(count):
         raise argparse.ArgumentTypeError(f'"{text}" is not like=NODE,count=N, such as like=node-1,count=4')
-    return parts["like"], int(parts["count"])
+    return parts["like"], int(count)
 
 
 def _pair(part: str, text: str) -> tuple[str, str]:
