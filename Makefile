@@ -1,4 +1,4 @@
-# The one door for developers. `make` or `make help` lists what it can do.
+# All commands for developers. `make` or `make help` lists what it can do.
 # Needs python3 (3.11 or later, with venv) and make; the cluster tests and the cluster's bench need go too, or
 # KUBEBUILDER_ASSETS, and the oracle needs go.
 
@@ -27,7 +27,7 @@ test test-all cluster-test: export PYTHONDONTWRITEBYTECODE =
 # What is drawn from a seed is drawn again from it: the order of sets must not change it from run to run.
 export PYTHONHASHSEED ?= 0
 
-# How many courses of events are simulated.
+# How many random sequences of events are simulated.
 SEEDS ?= 200
 
 # How many planted bugs are tried, drawn by SEED; all of them without it.

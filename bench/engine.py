@@ -9,7 +9,7 @@ has a state of its own, filled from the same records (bench.worlds says what is 
 are feasible. Parsing is not measured: a pod is parsed when the watch brings it, not when it is decided.
 
 Cases with nominated pods are measured with 1,000 of them, of a higher priority than the pods to place, on as many
-nodes. While there are such pods no panel is kept, so a repeat takes as long as a new pod.
+nodes. While there are such pods no answers are cached, so a repeat takes as long as a new pod.
 
 Preemption is measured on full nodes, with the default limits on candidates: the decision that finds no room, and the
 choice of node and victims. Nothing is booked, so each pod meets the same cluster.

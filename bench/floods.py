@@ -121,7 +121,7 @@ class World:
             self.tell(_resident(number, nodes))
 
     def tell(self, body: Body) -> float:
-        """Milliseconds that the loop is held by the news."""
+        """Milliseconds that the loop is held by the event."""
         self._versions += 1
         body["metadata"]["resourceVersion"] = str(self._versions)
         return self._timed(lambda: self._house.observe(body["kind"], body))

@@ -205,7 +205,7 @@ POLICIES = {
         "scheduler/test_policies.py::"
         "test_a_pod_that_waits_when_its_policy_is_deleted_is_taken_over_by_the_built_in_one",
     ],
-    "broken, then mended": [
+    "broken, then repaired": [
         "scheduler/test_policies.py::test_a_policy_that_breaks_goes_on_as_it_was_and_is_mended_under_a_stream_of_pods",
     ],
     "two that claim the same scheduler name": [

@@ -10,40 +10,40 @@ from cluster.manual_clock import ManualClock
 from cluster.server import until
 
 
-class Shelf:
+class Harness:
     def __init__(self, clock: ManualClock) -> None:
         self.released: list[str] = []
         self.delays: Delays[str] = Delays(clock, self.released.append)
 
 
 @pytest.fixture
-async def shelf(clock: ManualClock) -> AsyncIterator[Shelf]:
-    shelf = Shelf(clock)
-    running = asyncio.create_task(shelf.delays.run())
-    yield shelf
+async def harness(clock: ManualClock) -> AsyncIterator[Harness]:
+    harness = Harness(clock)
+    running = asyncio.create_task(harness.delays.run())
+    yield harness
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_items_come_back_when_they_are_due(shelf: Shelf, clock: ManualClock) -> None:
-    shelf.delays.add("late", 5)
+async def test_items_come_back_when_they_are_due(harness: Harness, clock: ManualClock) -> None:
+    harness.delays.add("late", 5)
     await until(lambda: clock.sleeping == 1)
-    shelf.delays.add("early", 1)
+    harness.delays.add("early", 1)
     await clock.advance(0)
     await clock.advance(1)
-    assert shelf.released == ["early"]
+    assert harness.released == ["early"]
     await clock.advance(4)
-    assert (shelf.released, len(shelf.delays)) == (["early", "late"], 0)
+    assert (harness.released, len(harness.delays)) == (["early", "late"], 0)
 
 
-async def test_thousands_that_are_due_together_come_back_in_steps(shelf: Shelf, clock: ManualClock) -> None:
+async def test_thousands_that_are_due_together_come_back_in_steps(harness: Harness, clock: ManualClock) -> None:
     for number in range(3 * AT_ONCE):
-        shelf.delays.add(str(number), 1)
+        harness.delays.add(str(number), 1)
     await until(lambda: clock.sleeping == 1)
     released = []
     for seconds in (1.0, 0.5, 0.5):
         await clock.advance(seconds)
-        released.append(len(shelf.released))
+        released.append(len(harness.released))
     assert released == [AT_ONCE, 2 * AT_ONCE, 3 * AT_ONCE]
 
 

@@ -30,7 +30,7 @@ def policy(*extenders: Extender, scheduler_name: str = "berth") -> Policy:
     return Policy("p", "uid", 1, scheduler_name, (), (), extenders=extenders)
 
 
-class Desk:
+class Harness:
     """Bodies under policies that a test can change."""
 
     def __init__(self, api: Api) -> None:
@@ -57,8 +57,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(api: Api) -> Desk:
-    return Desk(api)
+def harness(api: Api) -> Harness:
+    return Harness(api)
 
 
 def node_list(*nodes: Body, token: str = "") -> Answer:
@@ -73,62 +73,62 @@ def records(bodies: Iterable[Body]) -> list[Node]:
     return [parse_node(body) for body in bodies]
 
 
-async def test_a_pod_that_the_watch_showed_is_not_read(desk: Desk, server: Server) -> None:
-    desk.apply(policy(Extender("http://a")))
+async def test_a_pod_that_the_watch_showed_is_not_read(harness: Harness, server: Server) -> None:
+    harness.apply(policy(Extender("http://a")))
     body = make_pod("web")
-    desk.observe("Pod", with_managed_fields(body))
-    assert await desk.pod(parse_pod(body)) == {key: body[key] for key in body if key not in ("kind", "apiVersion")}
+    harness.observe("Pod", with_managed_fields(body))
+    assert await harness.pod(parse_pod(body)) == {key: body[key] for key in body if key not in ("kind", "apiVersion")}
     assert server.requests == []
 
 
-async def test_a_pod_is_shown_in_the_version_that_came_last(desk: Desk) -> None:
-    desk.apply(policy(Extender("http://a")))
-    desk.observe("Pod", make_pod("web"))
-    desk.observe("Pod", make_pod("web", labels={"new": "yes"}))
-    assert (await desk.pod(parse_pod(make_pod("web"))))["metadata"]["labels"] == {"new": "yes"}
+async def test_a_pod_is_shown_in_the_version_that_came_last(harness: Harness) -> None:
+    harness.apply(policy(Extender("http://a")))
+    harness.observe("Pod", make_pod("web"))
+    harness.observe("Pod", make_pod("web", labels={"new": "yes"}))
+    assert (await harness.pod(parse_pod(make_pod("web"))))["metadata"]["labels"] == {"new": "yes"}
 
 
-async def test_a_pod_that_came_before_the_policy_is_read(desk: Desk, server: Server) -> None:
+async def test_a_pod_that_came_before_the_policy_is_read(harness: Harness, server: Server) -> None:
     body = make_pod("web")
-    desk.observe("Pod", body)
-    desk.apply(policy(Extender("http://a")))
+    harness.observe("Pod", body)
+    harness.apply(policy(Extender("http://a")))
     server.answer("GET", "/api/v1/namespaces/default/pods/web", Answer(body=body))
-    assert (await desk.pod(parse_pod(body)))["metadata"]["name"] == "web"
+    assert (await harness.pod(parse_pod(body)))["metadata"]["name"] == "web"
     assert len(server.requests) == 1
 
 
-async def test_a_pod_that_is_gone_is_nothing(desk: Desk, server: Server) -> None:
-    desk.apply(policy(Extender("http://a")))
+async def test_a_pod_that_is_gone_is_nothing(harness: Harness, server: Server) -> None:
+    harness.apply(policy(Extender("http://a")))
     body = make_pod("web")
-    desk.observe("Pod", body)
-    desk.remove("Pod", body)
+    harness.observe("Pod", body)
+    harness.remove("Pod", body)
     server.answer("GET", "/api/v1/namespaces/default/pods/web", refusal(404, "NotFound", "no such pod"))
-    assert await desk.pod(parse_pod(body)) is None
+    assert await harness.pod(parse_pod(body)) is None
 
 
-async def test_only_pods_that_extenders_may_be_asked_about_are_kept(desk: Desk) -> None:
-    desk.apply(policy(Extender("http://a")), policy(scheduler_name="plain"))
-    desk.observe("Pod", make_pod("bound", node="a"))
-    desk.observe("Pod", make_pod("plain", scheduler="plain"))
-    desk.observe("Pod", make_pod("web"))
-    assert desk.bodies.statistics() == {"pods": 1, "nodes": 0}
-    desk.observe("Pod", make_pod("web", node="a"))
-    assert desk.bodies.statistics() == {"pods": 0, "nodes": 0}
+async def test_only_pods_that_extenders_may_be_asked_about_are_kept(harness: Harness) -> None:
+    harness.apply(policy(Extender("http://a")), policy(scheduler_name="plain"))
+    harness.observe("Pod", make_pod("bound", node="a"))
+    harness.observe("Pod", make_pod("plain", scheduler="plain"))
+    harness.observe("Pod", make_pod("web"))
+    assert harness.bodies.statistics() == {"pods": 1, "nodes": 0}
+    harness.observe("Pod", make_pod("web", node="a"))
+    assert harness.bodies.statistics() == {"pods": 0, "nodes": 0}
 
 
-async def test_nothing_is_kept_without_a_need(desk: Desk) -> None:
-    desk.apply(policy(Extender("http://a")))
-    desk.observe("Node", make_node("a"))
-    desk.observe("Pod", make_pod("web"))
-    desk.apply(policy(), replace(policy(Extender("http://a")), mode=Mode.SHADOW))
-    desk.observe("Pod", make_pod("other"))
-    desk.observe("Node", make_node("a"))
-    assert desk.bodies.statistics() == {"pods": 0, "nodes": 0}
+async def test_nothing_is_kept_without_a_need(harness: Harness) -> None:
+    harness.apply(policy(Extender("http://a")))
+    harness.observe("Node", make_node("a"))
+    harness.observe("Pod", make_pod("web"))
+    harness.apply(policy(), replace(policy(Extender("http://a")), mode=Mode.SHADOW))
+    harness.observe("Pod", make_pod("other"))
+    harness.observe("Node", make_node("a"))
+    assert harness.bodies.statistics() == {"pods": 0, "nodes": 0}
 
 
-async def test_nodes_are_listed_once_and_then_followed(desk: Desk, server: Server) -> None:
+async def test_nodes_are_listed_once_and_then_followed(harness: Harness, server: Server) -> None:
     bodies = [make_node("a"), make_node("b")]
-    desk.apply(policy(Extender("http://a", node_cache_capable=False)))
+    harness.apply(policy(Extender("http://a", node_cache_capable=False)))
     server.answer(
         "GET",
         NODES,
@@ -138,59 +138,59 @@ async def test_nodes_are_listed_once_and_then_followed(desk: Desk, server: Serve
             else node_list(bodies[0], token="more")
         ),
     )
-    shown = await desk.nodes(*records(bodies))
+    shown = await harness.nodes(*records(bodies))
     assert shown == {
         name: {k: v for k, v in body.items() if k not in ("kind", "apiVersion")}
         for name, body in zip("ab", bodies, strict=True)
     }
-    desk.observe("Node", make_node("a", labels={"new": "yes"}))
-    desk.observe("Node", make_node("c"))
-    shown = await desk.nodes(*records([*bodies, make_node("c")]))
+    harness.observe("Node", make_node("a", labels={"new": "yes"}))
+    harness.observe("Node", make_node("c"))
+    shown = await harness.nodes(*records([*bodies, make_node("c")]))
     assert sorted(shown) == ["a", "b", "c"]
     assert shown["a"]["metadata"]["labels"] == {"new": "yes"}
     assert len(server.requests) == 2
 
 
-async def test_a_node_is_known_by_its_uid(desk: Desk, server: Server) -> None:
-    desk.apply(policy(Extender("http://a")))
+async def test_a_node_is_known_by_its_uid(harness: Harness, server: Server) -> None:
+    harness.apply(policy(Extender("http://a")))
     server.answer("GET", NODES, node_list())
-    desk.observe("Node", make_node("a", uid="second"))
-    assert await desk.nodes(parse_node(make_node("a", uid="first"))) == {}
-    desk.remove("Node", make_node("a", uid="first"))
-    assert list(await desk.nodes(parse_node(make_node("a", uid="second")))) == ["a"]
-    desk.remove("Node", make_node("a", uid="second"))
-    assert await desk.nodes(parse_node(make_node("a", uid="second"))) == {}
+    harness.observe("Node", make_node("a", uid="second"))
+    assert await harness.nodes(parse_node(make_node("a", uid="first"))) == {}
+    harness.remove("Node", make_node("a", uid="first"))
+    assert list(await harness.nodes(parse_node(make_node("a", uid="second")))) == ["a"]
+    harness.remove("Node", make_node("a", uid="second"))
+    assert await harness.nodes(parse_node(make_node("a", uid="second"))) == {}
 
 
-async def test_the_watch_is_newer_than_a_list_that_was_under_way(desk: Desk, server: Server) -> None:
-    desk.apply(policy(Extender("http://a")))
+async def test_the_watch_is_newer_than_a_list_that_was_under_way(harness: Harness, server: Server) -> None:
+    harness.apply(policy(Extender("http://a")))
 
     def list_late(seen: Seen) -> Answer:
-        desk.observe("Node", make_node("a", labels={"new": "yes"}))
-        desk.remove("Node", make_node("b"))
+        harness.observe("Node", make_node("a", labels={"new": "yes"}))
+        harness.remove("Node", make_node("b"))
         return node_list(make_node("a"), make_node("b"), make_node("c"))
 
     server.answer("GET", NODES, list_late)
-    shown = await desk.nodes(*records([make_node("a"), make_node("b"), make_node("c")]))
+    shown = await harness.nodes(*records([make_node("a"), make_node("b"), make_node("c")]))
     assert sorted(shown) == ["a", "c"]
     assert shown["a"]["metadata"]["labels"] == {"new": "yes"}
 
 
-async def test_many_who_ask_at_once_share_one_list(desk: Desk, server: Server) -> None:
-    desk.apply(policy(Extender("http://a")))
+async def test_many_who_ask_at_once_share_one_list(harness: Harness, server: Server) -> None:
+    harness.apply(policy(Extender("http://a")))
     server.answer("GET", NODES, node_list(make_node("a")))
-    await asyncio.gather(*(desk.nodes(parse_node(make_node("a"))) for _ in range(5)))
+    await asyncio.gather(*(harness.nodes(parse_node(make_node("a"))) for _ in range(5)))
     assert len(server.requests) == 1
 
 
-async def test_nodes_that_cannot_be_listed_are_unavailable(desk: Desk, server: Server) -> None:
-    desk.apply(policy(Extender("http://a")))
+async def test_nodes_that_cannot_be_listed_are_unavailable(harness: Harness, server: Server) -> None:
+    harness.apply(policy(Extender("http://a")))
     server.answer("GET", NODES, refusal(500, "InternalError", "etcd is away"))
     with pytest.raises(Unavailable, match="etcd is away"):
-        await desk.nodes(parse_node(make_node("a")))
+        await harness.nodes(parse_node(make_node("a")))
 
 
-async def test_a_list_that_expires_is_begun_again(desk: Desk, server: Server) -> None:
-    desk.apply(policy(Extender("http://a")))
+async def test_a_list_that_expires_is_begun_again(harness: Harness, server: Server) -> None:
+    harness.apply(policy(Extender("http://a")))
     server.answer("GET", NODES, refusal(410, "Expired", "too old"), node_list(make_node("a")))
-    assert list(await desk.nodes(parse_node(make_node("a")))) == ["a"]
+    assert list(await harness.nodes(parse_node(make_node("a")))) == ["a"]

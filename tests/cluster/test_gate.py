@@ -23,7 +23,7 @@ from support.builders import make_pod
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
-class Desk:
+class Harness:
     """Writes that are submitted, and those that have begun, by name."""
 
     def __init__(self, gate: WriteGate) -> None:
@@ -40,68 +40,68 @@ class Desk:
 
 
 @pytest.fixture
-def desk(gate: WriteGate) -> Desk:
-    return Desk(gate)
+def harness(gate: WriteGate) -> Harness:
+    return Harness(gate)
 
 
-async def test_everything_goes_at_once_while_nothing_is_under_way(desk: Desk) -> None:
-    desk.submit(EVENT, "event")
-    assert desk.begun == ["event"]
+async def test_everything_goes_at_once_while_nothing_is_under_way(harness: Harness) -> None:
+    harness.submit(EVENT, "event")
+    assert harness.begun == ["event"]
 
 
 @pytest.mark.parametrize("rank", [CONDITION, EVENT])
-async def test_conditions_and_events_wait_while_a_bind_is_under_way(desk: Desk, rank: Rank) -> None:
-    desk.gate.begin(BIND)
-    desk.gate.begin(BIND)
-    desk.submit(rank, "first", "second")
-    desk.gate.end(BIND)
-    assert desk.begun == []
-    desk.gate.end(BIND)
-    assert desk.begun == ["first", "second"]
+async def test_conditions_and_events_wait_while_a_bind_is_under_way(harness: Harness, rank: Rank) -> None:
+    harness.gate.begin(BIND)
+    harness.gate.begin(BIND)
+    harness.submit(rank, "first", "second")
+    harness.gate.end(BIND)
+    assert harness.begun == []
+    harness.gate.end(BIND)
+    assert harness.begun == ["first", "second"]
 
 
-async def test_who_waits_goes_in_the_order_of_ranks(desk: Desk) -> None:
+async def test_who_waits_goes_in_the_order_of_ranks(harness: Harness) -> None:
     for _ in range(URGENT.beside + 1):
-        desk.gate.begin(BIND)
-    desk.submit(EVENT, "event")
-    desk.submit(CONDITION, "condition")
-    desk.submit(URGENT, "nomination")
-    assert desk.begun == []
-    desk.gate.end(BIND)
-    assert desk.begun == ["nomination"]
+        harness.gate.begin(BIND)
+    harness.submit(EVENT, "event")
+    harness.submit(CONDITION, "condition")
+    harness.submit(URGENT, "nomination")
+    assert harness.begun == []
+    harness.gate.end(BIND)
+    assert harness.begun == ["nomination"]
     for _ in range(URGENT.beside):
-        desk.gate.end(BIND)
-    assert desk.begun == ["nomination"]  # which is under way
-    desk.gate.end(URGENT)
-    assert desk.begun == ["nomination", "condition"]
-    desk.gate.end(CONDITION)
-    assert desk.begun == ["nomination", "condition", "event"]
+        harness.gate.end(BIND)
+    assert harness.begun == ["nomination"]  # which is under way
+    harness.gate.end(URGENT)
+    assert harness.begun == ["nomination", "condition"]
+    harness.gate.end(CONDITION)
+    assert harness.begun == ["nomination", "condition", "event"]
 
 
-async def test_urgent_writes_go_beside_some_binds(desk: Desk) -> None:
+async def test_urgent_writes_go_beside_some_binds(harness: Harness) -> None:
     for _ in range(URGENT.beside):
-        desk.gate.begin(BIND)
-    desk.submit(URGENT, "eviction")
-    assert desk.begun == ["eviction"]
+        harness.gate.begin(BIND)
+    harness.submit(URGENT, "eviction")
+    assert harness.begun == ["eviction"]
 
 
 @pytest.mark.parametrize("rank", [URGENT, CONDITION, EVENT])
 async def test_a_write_that_has_waited_for_its_time_goes_whatever_is_under_way(
-    desk: Desk, clock: ManualClock, rank: Rank
+    harness: Harness, clock: ManualClock, rank: Rank
 ) -> None:
     for _ in range(64):
-        desk.gate.begin(BIND)
-    desk.submit(rank, "first")
+        harness.gate.begin(BIND)
+    harness.submit(rank, "first")
     await until(lambda: clock.sleeping == 1)
     await clock.advance(rank.patience_seconds - 0.5)
-    desk.submit(rank, "second")
-    assert desk.begun == []
+    harness.submit(rank, "second")
+    assert harness.begun == []
     await clock.advance(0.5)
-    assert desk.begun == ["first"]
-    assert desk.gate.statistics()["late"][rank.name] == 1
-    assert desk.gate.statistics()["waiting"][rank.name] == 1
+    assert harness.begun == ["first"]
+    assert harness.gate.statistics()["late"][rank.name] == 1
+    assert harness.gate.statistics()["waiting"][rank.name] == 1
     await clock.advance(rank.patience_seconds - 0.5)
-    assert desk.begun == ["first", "second"]
+    assert harness.begun == ["first", "second"]
 
 
 def test_an_event_is_written_within_five_seconds() -> None:
@@ -109,47 +109,47 @@ def test_an_event_is_written_within_five_seconds() -> None:
 
 
 async def test_an_urgent_write_that_comes_later_but_has_less_time_is_not_forgotten(
-    desk: Desk, clock: ManualClock
+    harness: Harness, clock: ManualClock
 ) -> None:
     for _ in range(64):
-        desk.gate.begin(BIND)
-    desk.submit(EVENT, "event")
+        harness.gate.begin(BIND)
+    harness.submit(EVENT, "event")
     await until(lambda: clock.sleeping == 1)
-    desk.submit(URGENT, "eviction")
+    harness.submit(URGENT, "eviction")
     await until(lambda: clock.sleeping == 1)
     for _ in range(10):
         await asyncio.sleep(0)
     await clock.advance(URGENT.patience_seconds)
-    assert desk.begun == ["eviction"]
+    assert harness.begun == ["eviction"]
 
 
 async def test_late_writes_are_few_at_once_and_the_next_go_when_these_have_ended(
-    desk: Desk, clock: ManualClock
+    harness: Harness, clock: ManualClock
 ) -> None:
-    desk.gate.begin(BIND)
-    desk.submit(EVENT, *(str(number) for number in range(EVENT.at_once + 2)))
+    harness.gate.begin(BIND)
+    harness.submit(EVENT, *(str(number) for number in range(EVENT.at_once + 2)))
     await until(lambda: clock.sleeping == 1)
     await clock.advance(EVENT.patience_seconds)
-    assert len(desk.begun) == EVENT.at_once
-    desk.gate.end(EVENT)
-    assert len(desk.begun) == EVENT.at_once + 1
+    assert len(harness.begun) == EVENT.at_once
+    harness.gate.end(EVENT)
+    assert len(harness.begun) == EVENT.at_once + 1
 
 
-async def test_who_has_nothing_to_write_when_it_is_its_turn_holds_up_nobody(desk: Desk) -> None:
-    desk.gate.begin(BIND)
+async def test_who_has_nothing_to_write_when_it_is_its_turn_holds_up_nobody(harness: Harness) -> None:
+    harness.gate.begin(BIND)
     for _ in range(5000):
-        desk.gate.submit(CONDITION, lambda: False)
-    desk.submit(EVENT, "event")
-    desk.gate.end(BIND)
-    assert desk.begun == ["event"]
+        harness.gate.submit(CONDITION, lambda: False)
+    harness.submit(EVENT, "event")
+    harness.gate.end(BIND)
+    assert harness.begun == ["event"]
 
 
-async def test_who_had_nothing_to_write_is_not_counted_as_late(desk: Desk, clock: ManualClock) -> None:
-    desk.gate.begin(BIND)
-    desk.gate.submit(EVENT, lambda: False)
+async def test_who_had_nothing_to_write_is_not_counted_as_late(harness: Harness, clock: ManualClock) -> None:
+    harness.gate.begin(BIND)
+    harness.gate.submit(EVENT, lambda: False)
     await until(lambda: clock.sleeping == 1)
     await clock.advance(EVENT.patience_seconds)
-    assert desk.gate.statistics() == {
+    assert harness.gate.statistics() == {
         "waiting": {"urgent": 0, "condition": 0, "event": 0},
         "late": {"urgent": 0, "condition": 0, "event": 0},
     }
@@ -157,14 +157,14 @@ async def test_who_had_nothing_to_write_is_not_counted_as_late(desk: Desk, clock
 
 async def test_nothing_goes_before_the_start_and_after_the_stop(clock: ManualClock) -> None:
     gate = WriteGate(clock)
-    desk = Desk(gate)
-    desk.submit(EVENT, "early")
-    assert desk.begun == []
+    harness = Harness(gate)
+    harness.submit(EVENT, "early")
+    assert harness.begun == []
     gate.start()
-    await until(lambda: desk.begun == ["early"])
+    await until(lambda: harness.begun == ["early"])
     await gate.stop()
-    desk.submit(EVENT, "late")
-    assert desk.begun == ["early"]
+    harness.submit(EVENT, "late")
+    assert harness.begun == ["early"]
 
 
 async def test_who_is_cancelled_while_he_waits_takes_no_place(gate: WriteGate) -> None:
@@ -178,9 +178,9 @@ async def test_who_is_cancelled_while_he_waits_takes_no_place(gate: WriteGate) -
         gate.end(BIND)
     late.cancel()  # it is its turn, and it does not know yet
     await asyncio.gather(early, late, return_exceptions=True)
-    desk = Desk(gate)
-    desk.submit(EVENT, "event")
-    assert desk.begun == ["event"]
+    harness = Harness(gate)
+    harness.submit(EVENT, "event")
+    assert harness.begun == ["event"]
 
 
 class Watched:

@@ -15,7 +15,7 @@ from cluster.manual_clock import ManualClock
 from cluster.server import until
 
 
-class Desk:
+class Harness:
     """Writes that end when the test says so."""
 
     def __init__(self, clock: ManualClock) -> None:
@@ -33,215 +33,221 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(clock: ManualClock) -> AsyncIterator[Desk]:
-    desk = Desk(clock)
-    desk.gate.start()
-    desk.outbox.start()
-    yield desk
-    await desk.outbox.stop()
-    await desk.gate.stop()
+async def harness(clock: ManualClock) -> AsyncIterator[Harness]:
+    harness = Harness(clock)
+    harness.gate.start()
+    harness.outbox.start()
+    yield harness
+    await harness.outbox.stop()
+    await harness.gate.stop()
 
 
-async def test_a_write_on_its_way_is_awaited_by_who_settles_the_key(desk: Desk) -> None:
-    desk.outbox.put("k", "first")
-    await until(lambda: desk.begun == ["first"])
-    settling = asyncio.create_task(desk.outbox.settle("k"))
+async def test_a_write_on_its_way_is_awaited_by_who_settles_the_key(harness: Harness) -> None:
+    harness.outbox.put("k", "first")
+    await until(lambda: harness.begun == ["first"])
+    settling = asyncio.create_task(harness.outbox.settle("k"))
     await asyncio.sleep(0)
     assert not settling.done()
-    desk.answers.put_nowait(None)
+    harness.answers.put_nowait(None)
     await settling
-    assert desk.outbox.counts == {"written": 1}
+    assert harness.outbox.counts == {"written": 1}
 
 
-async def test_a_write_that_fails_while_the_key_is_settled_is_not_repeated(desk: Desk, clock: ManualClock) -> None:
-    desk.outbox.put("k", "first")
-    await until(lambda: desk.begun == ["first"])
-    settling = asyncio.create_task(desk.outbox.settle("k"))
+async def test_a_write_that_fails_while_the_key_is_settled_is_not_repeated(
+    harness: Harness, clock: ManualClock
+) -> None:
+    harness.outbox.put("k", "first")
+    await until(lambda: harness.begun == ["first"])
+    settling = asyncio.create_task(harness.outbox.settle("k"))
     await asyncio.sleep(0)
-    desk.answers.put_nowait(Unreachable("cut"))
+    harness.answers.put_nowait(Unreachable("cut"))
     await settling
-    await until(lambda: len(desk.outbox) == 0)
+    await until(lambda: len(harness.outbox) == 0)
     await clock.advance(60)
-    assert desk.begun == ["first"]
+    assert harness.begun == ["first"]
 
 
-async def test_the_latest_waits_for_the_one_on_its_way(desk: Desk) -> None:
-    desk.outbox.put("k", "first")
-    await until(lambda: desk.begun == ["first"])
-    desk.outbox.put("k", "second")
-    desk.outbox.put("k", "third")
-    assert desk.begun == ["first"]
-    desk.answers.put_nowait(None)
-    desk.answers.put_nowait(None)
-    await until(lambda: len(desk.outbox) == 0)
-    assert desk.begun == ["first", "third"]
+async def test_the_latest_waits_for_the_one_on_its_way(harness: Harness) -> None:
+    harness.outbox.put("k", "first")
+    await until(lambda: harness.begun == ["first"])
+    harness.outbox.put("k", "second")
+    harness.outbox.put("k", "third")
+    assert harness.begun == ["first"]
+    harness.answers.put_nowait(None)
+    harness.answers.put_nowait(None)
+    await until(lambda: len(harness.outbox) == 0)
+    assert harness.begun == ["first", "third"]
 
 
-async def test_keys_do_not_wait_for_each_other(desk: Desk) -> None:
-    desk.outbox.put("a", "to a")
-    desk.outbox.put("b", "to b")
-    await until(lambda: desk.begun == ["to a", "to b"])
+async def test_keys_do_not_wait_for_each_other(harness: Harness) -> None:
+    harness.outbox.put("a", "to a")
+    harness.outbox.put("b", "to b")
+    await until(lambda: harness.begun == ["to a", "to b"])
 
 
-async def test_a_key_that_is_settled_can_be_written_about_again(desk: Desk) -> None:
-    desk.answers.put_nowait(None)
-    await desk.outbox.settle("k")
-    desk.outbox.put("k", "new")
-    await until(lambda: desk.outbox.counts == {"written": 1})
+async def test_a_key_that_is_settled_can_be_written_about_again(harness: Harness) -> None:
+    harness.answers.put_nowait(None)
+    await harness.outbox.settle("k")
+    harness.outbox.put("k", "new")
+    await until(lambda: harness.outbox.counts == {"written": 1})
 
 
-async def test_keys_that_fail_do_not_hold_up_the_others(desk: Desk, clock: ManualClock) -> None:
+async def test_keys_that_fail_do_not_hold_up_the_others(harness: Harness, clock: ManualClock) -> None:
     for number in range(5):
-        desk.answers.put_nowait(ApiError(503, "Unavailable", "x"))
-        desk.outbox.put(f"bad-{number}", f"bad-{number}")
-    await until(lambda: desk.outbox.counts["retried"] == 5)
-    desk.answers.put_nowait(None)
-    desk.outbox.put("good", "good")
-    await until(lambda: desk.outbox.counts["written"] == 1)
-    assert len(desk.outbox) == 5
+        harness.answers.put_nowait(ApiError(503, "Unavailable", "x"))
+        harness.outbox.put(f"bad-{number}", f"bad-{number}")
+    await until(lambda: harness.outbox.counts["retried"] == 5)
+    harness.answers.put_nowait(None)
+    harness.outbox.put("good", "good")
+    await until(lambda: harness.outbox.counts["written"] == 1)
+    assert len(harness.outbox) == 5
     for _ in range(5):
-        desk.answers.put_nowait(None)
+        harness.answers.put_nowait(None)
     await until(lambda: clock.sleeping == 1)
     await clock.advance(0.5)
-    await until(lambda: len(desk.outbox) == 0)
-    assert desk.outbox.counts["written"] == 6
+    await until(lambda: len(harness.outbox) == 0)
+    assert harness.outbox.counts["written"] == 6
 
 
 async def test_what_is_forbidden_is_given_up_after_a_few_attempts(
-    desk: Desk, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    harness: Harness, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for key in ("a", "b"):
-        desk.outbox.put(key, key)
+        harness.outbox.put(key, key)
         for attempt in range(1, outbox_module.ATTEMPTS + 1):
-            desk.answers.put_nowait(ApiError(403, "Forbidden", "no"))
-            await until(lambda attempt=attempt: desk.begun.count(key) == attempt)  # type: ignore[misc] # noqa: B023
-            await until(lambda: clock.sleeping == 1 or len(desk.outbox) == 0)
+            harness.answers.put_nowait(ApiError(403, "Forbidden", "no"))
+            await until(lambda attempt=attempt: harness.begun.count(key) == attempt)  # type: ignore[misc] # noqa: B023
+            await until(lambda: clock.sleeping == 1 or len(harness.outbox) == 0)
             await clock.advance(15)
-    assert len(desk.outbox) == 0
-    assert desk.outbox.counts == {"retried": 2 * (outbox_module.ATTEMPTS - 1), "refused": 2}
+    assert len(harness.outbox) == 0
+    assert harness.outbox.counts == {"retried": 2 * (outbox_module.ATTEMPTS - 1), "refused": 2}
     assert [record.levelname for record in caplog.records if "given up" in record.message] == ["ERROR", "ERROR"]
 
 
-async def test_a_thousand_refusals_are_one_complaint_a_minute(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_thousand_refusals_are_one_complaint_a_minute(
+    harness: Harness, caplog: pytest.LogCaptureFixture
+) -> None:
     for number in range(1000):
-        desk.answers.put_nowait(ApiError(422, "Invalid", "no"))
-        desk.outbox.put(str(number), "x")
-    await until(lambda: desk.outbox.counts["refused"] == 1000)
+        harness.answers.put_nowait(ApiError(422, "Invalid", "no"))
+        harness.outbox.put(str(number), "x")
+    await until(lambda: harness.outbox.counts["refused"] == 1000)
     assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 1
 
 
-async def test_an_error_that_nobody_expects_costs_one_write_and_no_worker(desk: Desk, clock: ManualClock) -> None:
-    desk.outbox.put("k", "first")
+async def test_an_error_that_nobody_expects_costs_one_write_and_no_worker(harness: Harness, clock: ManualClock) -> None:
+    harness.outbox.put("k", "first")
     for attempt in range(outbox_module.ATTEMPTS):
-        desk.answers.put_nowait(KeyError("surprise"))
-        await until(lambda attempt=attempt: desk.faults.counts["writing a letter"] == attempt + 1)  # type: ignore[misc]
-        await until(lambda: clock.sleeping == 1 or len(desk.outbox) == 0)
+        harness.answers.put_nowait(KeyError("surprise"))
+        await until(lambda attempt=attempt: harness.faults.counts["writing a letter"] == attempt + 1)  # type: ignore[misc]
+        await until(lambda: clock.sleeping == 1 or len(harness.outbox) == 0)
         await clock.advance(15)
-    assert desk.outbox.counts["refused"] == 1
+    assert harness.outbox.counts["refused"] == 1
     for key in ("a", "b", "c"):
-        desk.answers.put_nowait(None)
-        desk.outbox.put(key, key)
-    await until(lambda: desk.outbox.counts["written"] == 3)
+        harness.answers.put_nowait(None)
+        harness.outbox.put(key, key)
+    await until(lambda: harness.outbox.counts["written"] == 3)
 
 
 async def test_a_key_that_waits_to_be_tried_again_and_is_withdrawn_is_not_written(
-    desk: Desk, clock: ManualClock
+    harness: Harness, clock: ManualClock
 ) -> None:
-    desk.answers.put_nowait(Unreachable("cut"))
-    desk.outbox.put("k", "old")
+    harness.answers.put_nowait(Unreachable("cut"))
+    harness.outbox.put("k", "old")
     await until(lambda: clock.sleeping == 1)
-    desk.outbox.withdraw("k")
+    harness.outbox.withdraw("k")
     await clock.advance(0.5)
-    await until(lambda: len(desk.outbox) == 0)
-    assert desk.begun == ["old"]
+    await until(lambda: len(harness.outbox) == 0)
+    assert harness.begun == ["old"]
 
 
 async def test_a_closed_fence_is_waited_for_and_what_waits_is_dropped_when_another_leads(
-    desk: Desk, clock: ManualClock
+    harness: Harness, clock: ManualClock
 ) -> None:
-    desk.outbox.put("k", "first")
-    desk.answers.put_nowait(NotLeading("closed"))
+    harness.outbox.put("k", "first")
+    harness.answers.put_nowait(NotLeading("closed"))
     await until(lambda: clock.sleeping == 1)
-    desk.answers.put_nowait(None)
+    harness.answers.put_nowait(None)
     await clock.advance(1)
-    await until(lambda: desk.outbox.counts["written"] == 1)
-    desk.outbox.put("k", "second")
-    desk.answers.put_nowait(NotLeading("closed"))
-    await until(lambda: desk.outbox.waiting("k") == "second" and len(desk.begun) == 3)
-    desk.outbox.withdraw_all()
+    await until(lambda: harness.outbox.counts["written"] == 1)
+    harness.outbox.put("k", "second")
+    harness.answers.put_nowait(NotLeading("closed"))
+    await until(lambda: harness.outbox.waiting("k") == "second" and len(harness.begun) == 3)
+    harness.outbox.withdraw_all()
     await clock.advance(60)
-    await until(lambda: not len(desk.outbox))
-    assert desk.begun == ["first", "first", "second"]
+    await until(lambda: not len(harness.outbox))
+    assert harness.begun == ["first", "first", "second"]
 
 
-async def test_a_write_that_fails_does_not_replace_the_newer_one_that_waits(desk: Desk, clock: ManualClock) -> None:
-    desk.outbox.put("k", "old")
-    await until(lambda: desk.begun == ["old"])
-    desk.outbox.put("k", "new")
-    desk.answers.put_nowait(Unreachable("cut"))
+async def test_a_write_that_fails_does_not_replace_the_newer_one_that_waits(
+    harness: Harness, clock: ManualClock
+) -> None:
+    harness.outbox.put("k", "old")
+    await until(lambda: harness.begun == ["old"])
+    harness.outbox.put("k", "new")
+    harness.answers.put_nowait(Unreachable("cut"))
     await until(lambda: clock.sleeping == 1)
-    desk.answers.put_nowait(None)
+    harness.answers.put_nowait(None)
     await clock.advance(1)
-    await until(lambda: len(desk.outbox) == 0)
-    assert desk.begun == ["old", "new"]
+    await until(lambda: len(harness.outbox) == 0)
+    assert harness.begun == ["old", "new"]
 
 
-async def test_a_write_that_arrives_gives_the_next_one_all_its_attempts(desk: Desk, clock: ManualClock) -> None:
+async def test_a_write_that_arrives_gives_the_next_one_all_its_attempts(harness: Harness, clock: ManualClock) -> None:
     for item in ("first", "second"):
-        desk.outbox.put("k", item)
+        harness.outbox.put("k", item)
         for _ in range(outbox_module.ATTEMPTS - 1):
-            desk.answers.put_nowait(ApiError(403, "Forbidden", "no"))
+            harness.answers.put_nowait(ApiError(403, "Forbidden", "no"))
             await until(lambda: clock.sleeping == 1)
             await clock.advance(15)
-        desk.answers.put_nowait(None)
-        await until(lambda: len(desk.outbox) == 0)
-    assert desk.outbox.counts == {"retried": 2 * (outbox_module.ATTEMPTS - 1), "written": 2}
+        harness.answers.put_nowait(None)
+        await until(lambda: len(harness.outbox) == 0)
+    assert harness.outbox.counts == {"retried": 2 * (outbox_module.ATTEMPTS - 1), "written": 2}
 
 
 async def test_more_keys_than_may_wait_are_dropped_counted_and_complained_of_once(
     clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    desk = Desk(clock)
-    desk.outbox = Outbox("letter", desk.write, clock, desk.faults, desk.gate, limit=2)
+    harness = Harness(clock)
+    harness.outbox = Outbox("letter", harness.write, clock, harness.faults, harness.gate, limit=2)
     for key in ("a", "b", "c", "d"):
-        desk.outbox.put(key, key)
-    desk.outbox.put("a", "newer")
-    desk.outbox.put("urgent", "urgent", urgent=True)
-    assert desk.outbox.counts == {"dropped": 2}
+        harness.outbox.put(key, key)
+    harness.outbox.put("a", "newer")
+    harness.outbox.put("urgent", "urgent", urgent=True)
+    assert harness.outbox.counts == {"dropped": 2}
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
         "2 of kind letter wait to be written, more are dropped"
     ]
     for _ in range(3):
-        desk.answers.put_nowait(None)
-    desk.outbox.start()
-    desk.gate.start()
-    await until(lambda: len(desk.outbox) == 0)
-    assert desk.begun == ["urgent", "newer", "b"]
-    await desk.outbox.stop()
-    await desk.gate.stop()
+        harness.answers.put_nowait(None)
+    harness.outbox.start()
+    harness.gate.start()
+    await until(lambda: len(harness.outbox) == 0)
+    assert harness.begun == ["urgent", "newer", "b"]
+    await harness.outbox.stop()
+    await harness.gate.stop()
 
 
-async def test_a_key_that_becomes_urgent_is_not_written_about_twice_at_once(desk: Desk) -> None:
-    desk.outbox.put("k", "first")
-    await until(lambda: desk.begun == ["first"])
-    desk.outbox.put("k", "second", urgent=True)
+async def test_a_key_that_becomes_urgent_is_not_written_about_twice_at_once(harness: Harness) -> None:
+    harness.outbox.put("k", "first")
+    await until(lambda: harness.begun == ["first"])
+    harness.outbox.put("k", "second", urgent=True)
     for _ in range(10):
         await asyncio.sleep(0)
-    assert desk.begun == ["first"]
-    desk.answers.put_nowait(None)
-    desk.answers.put_nowait(None)
-    await until(lambda: len(desk.outbox) == 0)
-    assert desk.begun == ["first", "second"]
+    assert harness.begun == ["first"]
+    harness.answers.put_nowait(None)
+    harness.answers.put_nowait(None)
+    await until(lambda: len(harness.outbox) == 0)
+    assert harness.begun == ["first", "second"]
 
 
-async def test_a_key_that_becomes_urgent_while_it_waits_is_written_once(desk: Desk) -> None:
-    desk.gate.begin(BIND)
-    desk.outbox.put("k", "first")
-    desk.outbox.put("k", "second", urgent=True)
-    desk.answers.put_nowait(None)
-    await until(lambda: len(desk.outbox) == 0)
-    desk.gate.end(BIND)  # it is the turn of the first, about which nothing is left to be said
-    desk.outbox.put("k", "third")
-    desk.answers.put_nowait(None)
-    await until(lambda: len(desk.outbox) == 0)
-    assert desk.begun == ["second", "third"]
+async def test_a_key_that_becomes_urgent_while_it_waits_is_written_once(harness: Harness) -> None:
+    harness.gate.begin(BIND)
+    harness.outbox.put("k", "first")
+    harness.outbox.put("k", "second", urgent=True)
+    harness.answers.put_nowait(None)
+    await until(lambda: len(harness.outbox) == 0)
+    harness.gate.end(BIND)  # it is the turn of the first, about which nothing is left to be said
+    harness.outbox.put("k", "third")
+    harness.answers.put_nowait(None)
+    await until(lambda: len(harness.outbox) == 0)
+    assert harness.begun == ["second", "third"]

@@ -147,7 +147,7 @@ async def test_python_plugins(tmp_path: Path, site: Site) -> None:
 
 @pytest.mark.parametrize("hints", [True, False])
 async def test_queueing_hints(tmp_path: Path, hints: bool) -> None:
-    """A node that comes and is too small wakes a parked pod only where nobody asks whether it helps."""
+    """A node that comes and is too small wakes an unschedulable pod only where nobody asks whether it helps."""
     async with serving() as server:
         runtime = make_runtime(tmp_path, server.port, QueueingHints=hints)
         prepare(server)

@@ -69,7 +69,7 @@ def _units(scene: Scene, amounts: Mapping[str, object]) -> int:
 
 
 def _draw_shadow(scene: Scene) -> str:
-    """Every pod is judged, not only a sample: that hangs on UIDs."""
+    """Every pod is judged, not only a sample: that depends on UIDs."""
     [shadow] = read_policies(scene.policy)
     shadow = {**shadow, "spec": {**shadow["spec"], "shadow": {"samplePercent": 100}, **STEADY}}
     places, status = asyncio.run(_watch(scene, shadow))

@@ -33,12 +33,12 @@ def is_degraded(status: str) -> Callable[[Mapping[str, Object]], bool]:
 
 
 class Broken(Recorder):
-    """Fails, until it is mended."""
+    """Fails, until it is repaired."""
 
-    mended = False
+    repaired = False
 
     async def handle(self, request: web.Request) -> web.Response:
-        return await super().handle(request) if self.mended else web.Response(status=500)
+        return await super().handle(request) if self.repaired else web.Response(status=500)
 
 
 async def test_extenders_are_asked_what_kube_scheduler_asks_them(api: Client, berth_process: StartBerth) -> None:
@@ -83,5 +83,5 @@ async def test_an_extender_that_fails_degrades_its_policy_and_holds_up_its_own_p
         (error,) = policies["extended"]["status"]["errors"]
         assert (error["source"], error["message"]) == (f"extender {url}/names", problem)
         assert isinstance(broken, Broken)
-        broken.mended = True
+        broken.repaired = True
         await api.wait_until(PODS, are_bound(6), timeout_seconds=LIMIT_SECONDS)

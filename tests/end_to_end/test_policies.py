@@ -1,4 +1,4 @@
-"""SchedulingPolicies: applied, edited, broken, mended, deleted; each takes effect on the next pod."""
+"""SchedulingPolicies: applied, edited, broken, repaired, deleted; each takes effect on the next pod."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_a_bad_edit_leaves_the_last_good_policy_in_force_and_says_what_is_
 
     await apply(control_plane, api, policy("mine", "berth", SPREAD))
     await wait_in_force(api, "mine")
-    assert len(await place(api, "mended", 4)) > 1
+    assert len(await place(api, "repaired", 4)) > 1
 
 
 def about(events: Mapping[str, Object], name: str) -> list[Object]:

@@ -120,7 +120,7 @@ async def test_each_pod_is_judged_by_one_generation_and_the_newest_within_a_seco
         await apply(control_plane, api, policy("mine", "mine", {"name": "Astrology"}))  # broken: generation 5
         await wait_for_condition(api, "mine", "Accepted", "False", "Invalid")
         await more_pods()  # the last good one goes on
-        await change(pool("mine", "mine", 5), 6, 5)  # mended
+        await change(pool("mine", "mine", 5), 6, 5)  # repaired
         rules["aaa", 1], rules["mine", 7] = "p6", "p7"  # two at once: one that comes first, and an edit of the other
         await traffic.first_after(
             apply(control_plane, api, pool("aaa", "mine", 6), pool("mine", "mine", 7)), ("aaa", 1)

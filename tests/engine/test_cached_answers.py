@@ -138,22 +138,22 @@ def test_the_second_pod_of_a_kind_sees_the_room_that_the_first_took() -> None:
 
 
 def nominated(state: State, node: str, priority: int, cpu: str = "1") -> Pod:
-    pod = parse_pod(make_pod("guest", cpu=cpu, priority=priority, nominated=node))
+    pod = parse_pod(make_pod("nominee", cpu=cpu, priority=priority, nominated=node))
     state.nominate(pod, node)
     return pod
 
 
 def test_a_pod_that_is_nominated_to_a_node_keeps_its_room_there_from_pods_of_no_higher_priority() -> None:
     state = state_of([make_node("a", cpu="1")])
-    guest = nominated(state, "a", priority=5)
+    nominee = nominated(state, "a", priority=5)
     equal = parse_pod(make_pod("equal", cpu="500m", priority=5))
     higher = parse_pod(make_pod("higher", cpu="500m", priority=6))
     said = as_diagnosis(pipeline().decide(equal, state, Random(0)))
     assert said.message == "0/1 nodes are available: 1 Insufficient cpu."
     assert said.plugins == {"NodeResourcesFit"}
     assert as_placement(pipeline().decide(higher, state, Random(0))).node == "a"
-    assert as_placement(pipeline().decide(guest, state, Random(0))).node == "a"
-    state.withdraw(guest.uid)
+    assert as_placement(pipeline().decide(nominee, state, Random(0))).node == "a"
+    state.withdraw(nominee.uid)
     assert as_placement(pipeline().decide(equal, state, Random(0))).node == "a"
 
 
@@ -162,12 +162,12 @@ def test_a_node_must_fit_without_the_nominated_pods_too_as_they_may_never_come()
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "topology.kubernetes.io/zone"}
     wants = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     state = state_of([make_node("a", labels=zone)])
-    guest = parse_pod(make_pod("guest", labels={"app": "db"}, priority=5, nominated="a"))
-    state.nominate(guest, "a")
+    nominee = parse_pod(make_pod("nominee", labels={"app": "db"}, priority=5, nominated="a"))
+    state.nominate(nominee, "a")
     said = as_diagnosis(pipeline().decide(parse_pod(make_pod("web", affinity=wants)), state, Random(0)))
     assert said.message == "0/1 nodes are available: 1 node(s) didn't match pod affinity rules."
-    state.withdraw(guest.uid)
-    state.table.add_pod(guest, "a")
+    state.withdraw(nominee.uid)
+    state.table.add_pod(nominee, "a")
     assert as_placement(pipeline().decide(parse_pod(make_pod("web", affinity=wants)), state, Random(0))).node == "a"
 
 

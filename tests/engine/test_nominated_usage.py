@@ -1,4 +1,4 @@
-"""Room that is promised to nominated pods: in columns, as by moving the pods in the table one node after the other."""
+"""Resources reserved for nominated pods: in columns, as by moving the pods in the table one node after the other."""
 
 import numpy as np
 from hypothesis import given
@@ -25,17 +25,19 @@ def world(placed: list[tuple[str, str]], waiting: list[tuple[str, int, str, str]
     pods = [make_pod(f"placed-{i}", node=node, cpu=cpu) for i, (node, cpu) in enumerate(placed)]
     state = state_of([*nodes, *pods])
     for i, (node, priority, cpu, gpu) in enumerate(waiting):
-        guest = make_pod(f"guest-{i}", cpu=cpu, memory="1", priority=priority, requests={"x/gpu": gpu} if gpu else {})
-        state.nominate(parse_pod(guest), node)
+        nominee = make_pod(
+            f"nominee-{i}", cpu=cpu, memory="1", priority=priority, requests={"x/gpu": gpu} if gpu else {}
+        )
+        state.nominate(parse_pod(nominee), node)
     return state
 
 
 @given(PLACED, WAITING, AMOUNTS, st.integers(0, 3), st.booleans())
 def test_what_is_said_of_the_nodes_is_what_moving_the_nominated_pods_says(
-    placed: list[tuple[str, str]], waiting: list[tuple[str, int, str, str]], cpu: str, priority: int, is_guest: bool
+    placed: list[tuple[str, str]], waiting: list[tuple[str, int, str, str]], cpu: str, priority: int, is_nominated: bool
 ) -> None:
     state = world(placed, waiting)
-    name = "guest-0" if is_guest else "newcomer"
+    name = "nominee-0" if is_nominated else "newcomer"
     pod = parse_pod(make_pod(name, cpu=cpu, memory="1", priority=priority, requests={"x/gpu": "1"}))
     free = state.table.free.copy()
     at_once, one_by_one = pipeline(), pipeline(Bystander({}))
@@ -47,9 +49,9 @@ def test_what_is_said_of_the_nodes_is_what_moving_the_nominated_pods_says(
 
 def test_pods_come_and_go_and_only_those_count_that_the_pod_has_to_yield_to() -> None:
     state = world([], [])
-    guests = [parse_pod(make_pod(f"guest-{i}", cpu="1", priority=i % 3)) for i in range(200)]
-    for i, guest in enumerate(guests):
-        state.nominate(guest, NODES[i % 4])
+    nominees = [parse_pod(make_pod(f"nominee-{i}", cpu="1", priority=i % 3)) for i in range(200)]
+    for i, nominee in enumerate(nominees):
+        state.nominate(nominee, NODES[i % 4])
     newcomer = parse_pod(make_pod("newcomer", priority=2))
     found = state.nominated_pods.usage_beside(newcomer)
     assert found is not None
@@ -58,14 +60,14 @@ def test_pods_come_and_go_and_only_those_count_that_the_pod_has_to_yield_to() ->
     assert dict(
         zip([state.table.name(row) for row in found.rows.tolist()], (cpu // 1000).tolist(), strict=True)
     ) == dict(zip(NODES, expected, strict=True))
-    for guest in guests:
-        state.withdraw(guest.uid)
+    for nominee in nominees:
+        state.withdraw(nominee.uid)
     assert state.nominated_pods.usage_beside(newcomer) is None
 
 
 def test_a_node_that_is_made_again_finds_its_guests() -> None:
     state = world([], [])
-    pod, newcomer = parse_pod(make_pod("guest", cpu="3")), parse_pod(make_pod("newcomer", cpu="2"))
+    pod, newcomer = parse_pod(make_pod("nominee", cpu="3")), parse_pod(make_pod("newcomer", cpu="2"))
 
     def nodes_with_nominated() -> list[str] | None:
         found = state.nominated_pods.usage_beside(newcomer)

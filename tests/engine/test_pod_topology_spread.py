@@ -378,7 +378,7 @@ def test_defaults_that_make_no_sense_are_refused_with_their_field(args: Body, fi
     assert refusal.value.field == field
 
 
-# --- what answers hang on --------------------------------------------------------------------------------------------
+# --- what answers depend on -------------------------------------------------------------------------------------------
 
 
 def versions_of(state: State, pod: Pod) -> tuple[Hashable, Hashable]:

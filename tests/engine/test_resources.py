@@ -267,18 +267,18 @@ def test_room_is_promised_by_the_numbers_that_resources_have_now() -> None:
     state.nominate(a_pod("waits", {"cpu": "1", GPU: "2", **named(1000)}, priority=5), "n")
     other = a_pod("other", priority=5)
 
-    def promised() -> dict[str, int]:
+    def reserved() -> dict[str, int]:
         found = state.nominated_pods.usage_beside(other)
         assert found is not None
         return {name: int(found.amounts[i, 0]) for name, i in state.table.resource_index.items() if found.amounts[i, 0]}
 
-    assert promised() == {"cpu": 1000, "pods": 1}
+    assert reserved() == {"cpu": 1000, "pods": 1}
     state.table.set_node(a_node("n", {"example.com/first": 1, GPU: 4}))
-    assert promised() == {"cpu": 1000, "pods": 1, GPU: 2}
+    assert reserved() == {"cpu": 1000, "pods": 1, GPU: 2}
     state.table.set_node(a_node("n", {GPU: 4}))
-    assert promised() == {"cpu": 1000, "pods": 1, GPU: 2}
+    assert reserved() == {"cpu": 1000, "pods": 1, GPU: 2}
     state.table.set_node(a_node("n"))
-    assert promised() == {"cpu": 1000, "pods": 1}
+    assert reserved() == {"cpu": 1000, "pods": 1}
 
 
 def test_what_is_kept_of_one_resource_is_not_taken_for_another_that_gets_its_number() -> None:

@@ -653,8 +653,8 @@ SCHEDULER: Final = (
     Mutation(
         "a pod that comes back without a node forgets its attempts",
         "scheduler/queue/queue.py",
-        "now, attempts=attempts, pace=pace, queued=queued, decider=decider)",
-        "now, pace=pace, queued=queued, decider=decider)",
+        "now, attempts=attempts, backoff=backoff, queued=queued, decider=decider",
+        "now, backoff=backoff, queued=queued, decider=decider",
         ("tests/scheduler/test_queue.py",),
     ),
     Mutation(
@@ -714,7 +714,7 @@ SCHEDULER: Final = (
         ("tests/scheduler/test_queue.py",),
     ),
     Mutation(
-        "a pod that was gated in flight is parked",
+        "a pod that was gated in flight is unschedulable",
         "scheduler/queue/queue.py",
         "        return not item.pod.gates\n",
         "        return True\n",

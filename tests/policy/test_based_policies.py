@@ -113,7 +113,7 @@ class TestWhatIsInherited:
         )
         assert policy.parameters == {"tier": "silver", "hours": 8}
         assert policy.preemption == PreemptionSettings(True, 20, 7)
-        assert policy.pace == BackoffSettings(2, 30, 300)
+        assert policy.backoff == BackoffSettings(2, 30, 300)
         assert policy.extenders == ()
 
     def test_what_the_base_has_for_spreading_holds_for_entries_with_other_arguments(self) -> None:

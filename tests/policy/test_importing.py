@@ -235,7 +235,7 @@ class TestSettings:
 
     def test_backoff_is_that_of_every_policy(self) -> None:
         result = imported(make_profile("a"), make_profile("b"), podInitialBackoffSeconds=2, podMaxBackoffSeconds=60)
-        paces = [parse_policy(manifest).pace for manifest in result.manifests]
+        paces = [parse_policy(manifest).backoff for manifest in result.manifests]
         assert paces == [BackoffSettings(first_backoff_seconds=2, longest_backoff_seconds=60)] * 2
         assert spec_of(podMaxBackoffSeconds=60)["backoff"] == {"maxSeconds": 60}
 
@@ -271,7 +271,7 @@ class TestSettings:
         ]
         policy = parse_policy(result.manifests[0])
         assert policy.bind_timeout_seconds == 604_800
-        assert (policy.pace.first_backoff_seconds, policy.pace.longest_backoff_seconds) == (604_800, 604_800)
+        assert (policy.backoff.first_backoff_seconds, policy.backoff.longest_backoff_seconds) == (604_800, 604_800)
 
     def test_default_constraints_are_arguments_at_both_points(self) -> None:
         constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}

@@ -208,7 +208,7 @@ def manifest(name: str, generation: int, base: str, marked: bool) -> dict[str, A
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[tuple[str, str, bool] | str], list[tuple[str, str, bool]]]:
-    """Edits in any order (a name alone: deleted), rings and missing bases among them; then edits that mend it all."""
+    """Edits in any order (a name alone: deleted), rings and missing bases among them; then edits that repair it all."""
     edit = st.tuples(st.sampled_from(NAMES), st.sampled_from((*NAMES, "Empty", "gone")), st.booleans())
     edits = draw(st.lists(edit | st.sampled_from(NAMES), max_size=12))
     order = draw(st.permutations(NAMES))

@@ -29,7 +29,7 @@ def problems_of(*bases: Policy, **spec: Any) -> dict[str, str]:
 def test_a_policy_that_says_nothing_has_the_defaults() -> None:
     policy = parse_policy(make_policy())
     assert (policy.mode, policy.namespace_selector, policy.pod_selector) == (Mode.ACTIVE, None, None)
-    assert (policy.preemption, policy.pace) == (PreemptionSettings(True, 10, 100), BackoffSettings(1, 10, 300))
+    assert (policy.preemption, policy.backoff) == (PreemptionSettings(True, 10, 100), BackoffSettings(1, 10, 300))
     assert (policy.node_percentage, policy.check_all, policy.annotates) == (100, False, False)
     assert (policy.extenders, policy.parameters, policy.shadow_percentage) == ((), {}, 100)
     assert (policy.spread_defaults, policy.bind_timeout_seconds) == (None, None)
@@ -57,7 +57,7 @@ def test_every_setting_is_read() -> None:
     assert [extender.url_prefix for extender in policy.extenders] == ["http://extender.example:8888"]
     assert policy.preemption == PreemptionSettings(False, 20, 5)
     assert policy.tie_break is TieBreak.FIRST
-    assert policy.pace == BackoffSettings(0.5, 60, 30)
+    assert policy.backoff == BackoffSettings(0.5, 60, 30)
     assert (policy.bind_timeout_seconds, policy.node_percentage, policy.shadow_percentage) == (5, 0, 10)
     assert policy.check_all
     assert policy.annotates
@@ -224,5 +224,5 @@ class TestDefaultConstraints:
 
 def test_the_built_in_policy_is_what_an_empty_manifest_says() -> None:
     policy = parse_policy(make_policy())
-    for field in ("preemption", "pace", "node_percentage", "check_all", "tie_break", "spread_defaults"):
+    for field in ("preemption", "backoff", "node_percentage", "check_all", "tie_break", "spread_defaults"):
         assert getattr(policy, field) == getattr(BUILT_IN, field)

@@ -52,7 +52,7 @@ def preemption(world: World, pod: Pod, codes: Mapping[str, str], fits: Fits) -> 
 
 
 def may_preempt(world: World, pod: Pod, codes: Mapping[str, str]) -> bool:
-    """Not while those that it pushed out already are still leaving the node that it is nominated to."""
+    """Not while those that it preempted already are still leaving the node that it is nominated to."""
     if pod.preemption_policy == "Never":
         return False
     nominated = pod.nominated_node_name
@@ -62,7 +62,7 @@ def may_preempt(world: World, pod: Pod, codes: Mapping[str, str]) -> bool:
 
 
 def is_leaving(pod: Pod) -> bool:
-    """Whether the pod was pushed out and is not gone yet."""
+    """Whether the pod was preempted and is not gone yet."""
     return pod.deleting and pod.preempted
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from berth.policy.records import Extender
 from berth.scheduler.extenders.extender_protocol import ExtenderFailed
-from berth.scheduler.queue.queued_pod import PACE
+from berth.scheduler.queue.queued_pod import DEFAULT_BACKOFF
 from scheduler.extender_service import Body, ExtendedHarness, policy_with, running_extended
 from scheduler.virtual_clock import VirtualClock
 from support.builders import make_node, make_pod
@@ -94,7 +94,7 @@ async def test_every_pod_gets_a_node_once(seed: int) -> None:
             turn(harness, chance, number)
             await harness.pass_time(chance.choice((0.0, 0.1, 1.0)))
         moody.mood = 0.0
-        await harness.pass_time(PACE.flush_seconds + 60)
+        await harness.pass_time(DEFAULT_BACKOFF.flush_seconds + 60)
 
         pods = harness.cluster.objects["Pod"].values()
         assert [pod["metadata"]["name"] for pod in pods if not pod["spec"].get("nodeName")] == []

@@ -1,4 +1,4 @@
-"""Extenders that have a say in who is pushed out."""
+"""Extenders that have a say in which pods are preempted."""
 
 import asyncio
 import json

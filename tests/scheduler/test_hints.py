@@ -1,4 +1,4 @@
-"""What does not help a pod leaves it parked: for every plugin, changes of the kind it wakes on that are none for it.
+"""What does not help a pod leaves it unschedulable: for every plugin, changes of its retry events that do not help.
 
 The other direction, that what helps is never passed over, is in `test_waking` (each plugin alone, each kind of change)
 and in `test_hints_lose_nothing` (whole policies, any change).
@@ -290,7 +290,7 @@ def test_pods_that_are_alike_get_the_same_answer(plugin: str) -> None:
         hash(made.hint_key(one))
 
 
-# --- where pods could be pushed out ----------------------------------------------------------------------------------
+# --- where pods could be preempted ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 """Whatever happens to whatever cluster: if a pod fits afterwards, one of the plugins that refused it has said so.
 
-Where pods could be pushed out, a plugin says so too, of its own part in it. What the plugins say that did not refuse
+Where pods could be preempted, a plugin says so too, of its own part in it. What the plugins say that did not refuse
 the pod, because another did before them, is found out when it is tried again, here as in kube-scheduler.
 
 Small clusters of every theme, in which the pod is refused; then changes of every kind: objects that come, go, change
 into other versions of themselves, pods that are nominated and give up. A fresh decision after each change says whether
-it helps. Judged at once, as a parked pod is woken, and judged later, with everything that happened meanwhile in the
-log, as an attempt is that was under way. A parked pod is asked about only where the change finds it, by what the
-plugins said of it when it was refused.
+it helps. Judged at once, as an unschedulable pod is woken, and judged later, with everything that happened meanwhile
+in the log, as an attempt is that was under way. An unschedulable pod is asked about only where the change finds it, by
+what the plugins said of it when it was refused.
 """
 
 import copy
@@ -90,7 +90,7 @@ class Life:
         return fresh.decide(self.pod, self.cache.state, Random(0))
 
     def pushes(self, plugin: FilterPlugin) -> bool | None:
-        """Whether there is a node on which pods could be pushed out for the pod, if it was for this plugin alone."""
+        """Whether there is a node on which pods could be preempted for the pod, if it was for this plugin alone."""
         alone, query, state = Pipeline([plugin], []), Query(self.pod, self.cache.state.table), self.cache.state
         survey = alone.survey(query, state)
         if survey.failed is not None or survey.fits.any():
@@ -142,9 +142,11 @@ class Life:
         plugins = rejecting(self.pipeline, refused) if only is None else (only,)
         retry_events = refused.retry_events if only is None else only.retry_events
         profile = profile_of(self.pod, retry_events, plugins, self.cache.state)
-        parked = UnschedulablePods()
-        parked.add(QueuedPod(self.pod, 0, 0.0, retry_events=retry_events, plugins=plugins, profile=profile), (0.0,))
-        return parked
+        unschedulable = UnschedulablePods()
+        unschedulable.add(
+            QueuedPod(self.pod, 0, 0.0, retry_events=retry_events, plugins=plugins, profile=profile), (0.0,)
+        )
+        return unschedulable
 
     def changes(self, kept: Collection[UnschedulablePods], late: bool) -> list[Changes]:
         """Something happens, or several things: all changes, and of each of the kept those that find its pod."""
@@ -152,8 +154,8 @@ class Life:
         for _ in range(self.random.randint(2, 5) if late else 1):
             changes = self.change()
             told[0] += changes
-            for parked, found in zip(kept, told[1:], strict=True):
-                found += (change for change in changes if any(parked.concerned(change, self.cache.state)))
+            for unschedulable, found in zip(kept, told[1:], strict=True):
+                found += (change for change in changes if any(unschedulable.concerned(change, self.cache.state)))
         return [tuple(changes) for changes in told]
 
 

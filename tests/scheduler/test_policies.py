@@ -190,10 +190,10 @@ async def test_a_policy_that_breaks_goes_on_as_it_was_and_is_mended_under_a_stre
         harness.write(make_policy(generation=2, predicates=[{"name": "NoSuchPlugin"}]), make_pod("broken"))
         await harness.go()
         assert harness.cluster.annotations_of("broken") == {POLICY: "batch", GENERATION: "1"}
-        harness.write(make_policy(generation=3, predicates=only("two"), annotatePods=True), make_pod("mended"))
+        harness.write(make_policy(generation=3, predicates=only("two"), annotatePods=True), make_pod("repaired"))
         await harness.go()
-        assert harness.cluster.annotations_of("mended") == {POLICY: "batch", GENERATION: "3"}
-        assert harness.cluster.node_of("mended") == "two"
+        assert harness.cluster.annotations_of("repaired") == {POLICY: "batch", GENERATION: "3"}
+        assert harness.cluster.node_of("repaired") == "two"
 
 
 async def test_a_pod_that_waits_when_its_policy_is_deleted_is_taken_over_by_the_built_in_one() -> None:
@@ -321,7 +321,7 @@ def everything_is_in_its_place(harness: Harness) -> None:
             assert "no SchedulingPolicy" in harness.cluster.conditions[uid][1]
 
 
-# --- pace ------------------------------------------------------------------------------------------------------------
+# --- backoff ----------------------------------------------------------------------------------------------------------
 
 
 async def test_pods_are_tried_again_at_their_policy_s_pace_each() -> None:

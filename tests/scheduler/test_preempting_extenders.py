@@ -1,4 +1,4 @@
-"""Preemption where extenders have a say in who is pushed out."""
+"""Preemption where extenders have a say in which pods are preempted."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""Who is tried next, and what brings a parked pod back."""
+"""Who is tried next, and what brings an unschedulable pod back."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,9 +9,9 @@ import pytest
 
 from berth.engine.events import Event
 from berth.model import Pod, parse_pod
-from berth.policy.records import BackoffSettings as Pace
+from berth.policy.records import BackoffSettings
 from berth.scheduler import Queue
-from berth.scheduler.queue.queued_pod import PACE, Part, QueuedPod
+from berth.scheduler.queue.queued_pod import DEFAULT_BACKOFF, Part, QueuedPod
 from scheduler.virtual_clock import VirtualClock, settle
 from support.builders import make_pod
 
@@ -47,7 +47,7 @@ async def popping(queue: Queue) -> AsyncIterator["asyncio.Task[QueuedPod]"]:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def parked(queue: Queue, name: str, retry_events: frozenset[Event] = ROOM) -> QueuedPod:
+async def add_unschedulable(queue: Queue, name: str, retry_events: frozenset[Event] = ROOM) -> QueuedPod:
     queue.add(pod(name))
     item = await queue.pop()
     queue.add_unschedulable(item, retry_events)
@@ -110,7 +110,7 @@ async def test_a_gated_pod_waits_outside_until_its_gates_are_gone(queue: Queue) 
 
 
 async def test_a_parked_pod_is_brought_back_only_by_what_its_plugins_wait_for(queue: Queue) -> None:
-    await parked(queue, "web")
+    await add_unschedulable(queue, "web")
     queue.wake({Event.NODE_TAINTS, Event.POD_ASSIGNED})
     assert queue.part_of(uid("web")) is Part.UNSCHEDULABLE
     queue.wake({Event.POD_REMOVED})
@@ -118,15 +118,15 @@ async def test_a_parked_pod_is_brought_back_only_by_what_its_plugins_wait_for(qu
 
 
 async def test_a_pod_woken_after_its_backoff_is_active_at_once(queue: Queue, clock: VirtualClock) -> None:
-    await parked(queue, "web")
+    await add_unschedulable(queue, "web")
     await clock.advance(1)
     queue.wake({Event.POD_REMOVED})
     assert queue.part_of(uid("web")) is Part.ACTIVE
 
 
 async def test_a_change_of_policy_brings_everything_back(queue: Queue, clock: VirtualClock) -> None:
-    await parked(queue, "web", TAINTS)
-    await parked(queue, "db", frozenset())
+    await add_unschedulable(queue, "web", TAINTS)
+    await add_unschedulable(queue, "db", frozenset())
     queue.wake({Event.POLICY})
     assert queue.statistics()["unschedulable"] == 0
 
@@ -135,7 +135,7 @@ async def test_a_change_of_policy_brings_everything_back(queue: Queue, clock: Vi
 async def test_a_change_of_policy_ends_backoffs_however_long_the_old_policy_made_them(
     queue: Queue, by_namespace: bool
 ) -> None:
-    week = Pace(604_800.0, 604_800.0, 604_800.0)
+    week = BackoffSettings(604_800.0, 604_800.0, 604_800.0)
     for name in ("failed", "woken", "parked"):
         queue.add(pod(name))
     queue.fail(await queue.pop(), week)
@@ -152,7 +152,7 @@ async def test_a_change_of_policy_ends_backoffs_however_long_the_old_policy_made
 
 
 async def test_the_plugins_of_the_last_attempt_replace_those_of_earlier_ones(queue: Queue) -> None:
-    await parked(queue, "web", ROOM)
+    await add_unschedulable(queue, "web", ROOM)
     queue.wake({Event.POD_REMOVED})
     queue.add_unschedulable(await queue.pop(), TAINTS)
     queue.wake({Event.POD_REMOVED})
@@ -211,7 +211,7 @@ async def test_a_change_of_policy_during_the_attempt_ends_the_backoff_of_an_erro
         queue.wake_in("default", lambda _: True)
     else:
         queue.wake({Event.POLICY})
-    queue.fail(item, Pace(604_800.0, 604_800.0, 604_800.0))
+    queue.fail(item, BackoffSettings(604_800.0, 604_800.0, 604_800.0))
     assert queue.part_of(uid("web")) is Part.ACTIVE
     queue.fail(await queue.pop())
     assert queue.part_of(uid("web")) is Part.BACKOFF
@@ -226,14 +226,14 @@ async def test_a_change_of_the_pod_during_the_attempt_is_not_lost(queue: Queue) 
 
 
 async def test_a_toleration_added_to_the_parked_pod_itself_wakes_it(queue: Queue) -> None:
-    await parked(queue, "web")
+    await add_unschedulable(queue, "web")
     queue.add(pod("web", tolerations=[{"operator": "Exists"}]))
     assert queue.part_of(uid("web")) is Part.BACKOFF
     assert (await queue.pop()).pod.tolerations
 
 
 async def test_a_status_update_of_a_parked_pod_does_not_wake_it(queue: Queue) -> None:
-    await parked(queue, "web")
+    await add_unschedulable(queue, "web")
     body = make_pod("web")
     body["metadata"]["resourceVersion"] = "99"
     body["status"] = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
@@ -249,7 +249,7 @@ async def test_a_changed_priority_changes_the_order(queue: Queue) -> None:
 
 
 async def test_an_idle_scheduler_takes_from_backoff_early(queue: Queue) -> None:
-    await parked(queue, "web")
+    await add_unschedulable(queue, "web")
     queue.wake({Event.POD_REMOVED})
     assert (await queue.pop()).pod.name == "web"
 
@@ -274,7 +274,7 @@ async def test_an_error_is_given_its_time(queue: Queue, clock: VirtualClock) -> 
 
 
 async def test_an_error_after_a_rejection_does_not_park_the_pod(queue: Queue, clock: VirtualClock) -> None:
-    await parked(queue, "web")
+    await add_unschedulable(queue, "web")
     queue.wake({Event.POD_REMOVED})
     queue.fail(await queue.pop())
     assert queue.part_of(uid("web")) is Part.BACKOFF
@@ -297,9 +297,9 @@ async def test_backoff_doubles_to_ten_seconds(queue: Queue, clock: VirtualClock)
 
 
 async def test_a_parked_pod_is_tried_again_after_five_minutes(queue: Queue, clock: VirtualClock) -> None:
-    await parked(queue, "web", frozenset())
+    await add_unschedulable(queue, "web", frozenset())
     async with popping(queue) as popped:
-        await clock.advance(PACE.flush_seconds - 1)
+        await clock.advance(DEFAULT_BACKOFF.flush_seconds - 1)
         assert not popped.done()
         await clock.advance(1)
         assert (await popped).pod.name == "web"
@@ -350,8 +350,8 @@ async def test_a_removed_pod_is_gone_from_every_part(queue: Queue, clock: Virtua
     queue.add(pod("gated", gates=["example.com/wait"]))
     for part in list(Part):
         queue.remove(uid(part.value))
-    await parked(queue, "unschedulable")
-    await parked(queue, "backoff", TAINTS)
+    await add_unschedulable(queue, "unschedulable")
+    await add_unschedulable(queue, "backoff", TAINTS)
     queue.wake(TAINTS)
     queue.add(pod("in-flight"))
     await queue.pop()
@@ -360,14 +360,14 @@ async def test_a_removed_pod_is_gone_from_every_part(queue: Queue, clock: Virtua
     assert sum(queue.statistics().values()) == 0
     queue.wake({Event.POLICY})
     async with popping(queue) as popped:
-        await clock.advance(2 * PACE.flush_seconds)
+        await clock.advance(2 * DEFAULT_BACKOFF.flush_seconds)
         assert not popped.done()
 
 
 async def test_waking_touches_only_whom_it_wakes(queue: Queue) -> None:
     for number in range(50):
-        await parked(queue, f"room-{number}", ROOM)
-        await parked(queue, f"taint-{number}", TAINTS)
+        await add_unschedulable(queue, f"room-{number}", ROOM)
+        await add_unschedulable(queue, f"taint-{number}", TAINTS)
     queue.wake(TAINTS)
     assert {part: count for part, count in queue.statistics().items() if count} == {
         "backoff": 50,
@@ -379,7 +379,7 @@ async def test_waking_touches_only_whom_it_wakes(queue: Queue) -> None:
 
 # --- paces -----------------------------------------------------------------------------------------------------------
 
-BRISK = Pace(first_backoff_seconds=3, longest_backoff_seconds=20, flush_seconds=50)
+BRISK = BackoffSettings(first_backoff_seconds=3, longest_backoff_seconds=20, flush_seconds=50)
 
 
 async def test_backoff_goes_by_the_pace_of_each_pod_s_policy(queue: Queue, clock: VirtualClock) -> None:
@@ -398,9 +398,13 @@ async def test_backoff_goes_by_the_pace_of_each_pod_s_policy(queue: Queue, clock
 
 
 async def test_the_first_due_is_tried_first_whoever_was_parked_first(queue: Queue, clock: VirtualClock) -> None:
-    for name, pace in (("slow", Pace(flush_seconds=300)), ("fast", Pace(flush_seconds=40)), ("brisk", BRISK)):
+    for name, backoff in (
+        ("slow", BackoffSettings(flush_seconds=300)),
+        ("fast", BackoffSettings(flush_seconds=40)),
+        ("brisk", BRISK),
+    ):
         queue.add(pod(name))
-        queue.add_unschedulable(await queue.pop(), frozenset(), pace)
+        queue.add_unschedulable(await queue.pop(), frozenset(), backoff)
     turns = []
     for _ in range(3):
         async with popping(queue) as popped:
@@ -416,7 +420,7 @@ async def test_a_pod_keeps_the_pace_of_its_last_attempt(queue: Queue, clock: Vir
     await clock.advance(50)
     item = await queue.pop()
     queue.add_unschedulable(item, frozenset())
-    assert item.pace is BRISK
+    assert item.backoff is BRISK
 
 
 async def test_a_pod_that_comes_back_without_a_node_has_the_pace_that_it_is_given(

@@ -1,4 +1,4 @@
-"""Parked pods and the hints of those who turned them away: who is woken, who is asked, and how often."""
+"""Unschedulable pods and the hints of those who turned them away: who is woken, who is asked, and how often."""
 
 import asyncio
 from collections.abc import Iterator
@@ -54,14 +54,14 @@ async def looked_for_more(queue: Queue) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def parked(queue: Queue, name: str, *plugins: FilterPlugin, cpu: str = "1") -> None:
+async def add_unschedulable(queue: Queue, name: str, *plugins: FilterPlugin, cpu: str = "1") -> None:
     queue.add_unschedulable(await popped(queue, name, cpu), NODES, None, plugins)
 
 
 async def test_a_change_wakes_those_whose_plugins_say_that_it_may_help(queue: Queue) -> None:
-    await parked(queue, "yes", Recording(True))
-    await parked(queue, "no", Recording(False))
-    await parked(queue, "either", Recording(False), Recording(True))
+    await add_unschedulable(queue, "yes", Recording(True))
+    await add_unschedulable(queue, "no", Recording(False))
+    await add_unschedulable(queue, "either", Recording(False), Recording(True))
     queue.wake([known_change()])
     assert [queue.part_of(name) for name in ("yes", "no", "either")] == [
         Part.BACKOFF,
@@ -71,22 +71,22 @@ async def test_a_change_wakes_those_whose_plugins_say_that_it_may_help(queue: Qu
 
 
 async def test_where_nobody_can_be_asked_the_event_is_enough(queue: Queue) -> None:
-    await parked(queue, "nobody")
+    await add_unschedulable(queue, "nobody")
     queue.wake([known_change()])
-    await parked(queue, "nothing-known", Recording(False))
+    await add_unschedulable(queue, "nothing-known", Recording(False))
     queue.wake(NODES)
     assert queue.statistics()["unschedulable"] == 0
 
 
 async def test_without_hints_the_event_is_enough(clock: VirtualClock) -> None:
     queue = Queue(clock)
-    await parked(queue, "web", Recording(False))
+    await add_unschedulable(queue, "web", Recording(False))
     queue.wake([known_change()])
     assert queue.part_of("web") is Part.BACKOFF
 
 
 async def test_a_change_of_policy_is_nobody_s_to_judge(queue: Queue) -> None:
-    await parked(queue, "web", Recording(False))
+    await add_unschedulable(queue, "web", Recording(False))
     queue.wake([Change(frozenset({Event.POLICY}))])
     assert queue.statistics()["unschedulable"] == 0
 
@@ -123,7 +123,7 @@ async def test_more_changes_during_the_attempt_than_are_kept_count_as_help(queue
 async def test_changes_before_the_attempt_are_none_of_its_business(queue: Queue) -> None:
     other = await popped(queue, "other")  # for whom they are kept
     queue.wake([known_change()])
-    await parked(queue, "web", Recording(True))
+    await add_unschedulable(queue, "web", Recording(True))
     assert queue.part_of("web") is Part.UNSCHEDULABLE
     queue.add_unschedulable(other, NODES, None, [Recording(True)])
     assert queue.part_of("other") is Part.BACKOFF
@@ -142,8 +142,8 @@ async def test_nothing_is_kept_when_nobody_is_in_flight(queue: Queue) -> None:
 async def test_pods_that_are_alike_are_judged_once_however_many_they_are(queue: Queue) -> None:
     plugin = Recording(False)
     for number in range(30):
-        await parked(queue, f"one-{number}", plugin)
-        await parked(queue, f"two-{number}", plugin, cpu="2")
+        await add_unschedulable(queue, f"one-{number}", plugin)
+        await add_unschedulable(queue, f"two-{number}", plugin, cpu="2")
     queue.wake([known_change()])
     assert plugin.asked == 2
     assert queue.statistics()["unschedulable"] == 60
@@ -158,7 +158,7 @@ async def test_no_change_costs_more_than_so_many_questions_at_once_and_all_are_a
 ) -> None:
     plugin = Recording(False)
     for number in range(ASKED_AT_ONCE + 100):
-        await parked(queue, f"p-{number}", plugin, cpu=f"{number + 1}m")
+        await add_unschedulable(queue, f"p-{number}", plugin, cpu=f"{number + 1}m")
     queue.wake([known_change()])
     assert plugin.asked == ASKED_AT_ONCE
     await looked_for_more(queue)
@@ -171,7 +171,7 @@ async def test_a_change_that_helps_very_many_brings_back_so_many_at_once_and_the
 ) -> None:
     plugin = Recording(True)
     for number in range(200):
-        await parked(queue, f"p-{number}", plugin)
+        await add_unschedulable(queue, f"p-{number}", plugin)
     await clock.advance(20)
     queue.wake([known_change()])
     assert queue.statistics()["active"] == BROUGHT_AT_ONCE
@@ -185,7 +185,7 @@ async def test_a_pod_that_was_tried_since_the_change_is_not_brought_back_by_it_a
 ) -> None:
     plugin = Recording(True)
     for number in range(BROUGHT_AT_ONCE + 1):
-        await parked(queue, f"p-{number}", plugin)
+        await add_unschedulable(queue, f"p-{number}", plugin)
     await clock.advance(20)
     queue.wake([known_change()])
     for _ in range(BROUGHT_AT_ONCE + 1):
@@ -198,7 +198,7 @@ async def test_a_pod_that_leaves_while_others_wait_for_it_to_be_tried_does_not_k
     queue: Queue, clock: VirtualClock
 ) -> None:
     for number in range(BROUGHT_AT_ONCE + 1):
-        await parked(queue, f"p-{number}", Recording(True))
+        await add_unschedulable(queue, f"p-{number}", Recording(True))
     await clock.advance(20)
     queue.wake([known_change()])
     for number in range(BROUGHT_AT_ONCE):
@@ -231,7 +231,7 @@ async def test_pods_that_another_policy_decides_for_come_back_behind_new_ones_an
     queue: Queue, clock: VirtualClock
 ) -> None:
     for name in ("old-1", "old-2"):
-        await parked(queue, name, Recording(False))
+        await add_unschedulable(queue, name, Recording(False))
     queue.add(parse_pod(make_pod("high", uid="high", priority=7)))
     queue.add_unschedulable(await queue.pop(), NODES)
     await clock.advance(20)
@@ -242,7 +242,7 @@ async def test_pods_that_another_policy_decides_for_come_back_behind_new_ones_an
 
 
 async def test_only_a_pod_that_another_decider_has_now_starts_over(queue: Queue) -> None:
-    await parked(queue, "web", Recording(False))
+    await add_unschedulable(queue, "web", Recording(False))
     (item,) = queue.items()
     item.decider = "one"
     queue.follow_decider("web", "one")
@@ -257,14 +257,14 @@ async def test_a_plugin_that_cannot_tell_pods_apart_is_not_asked(queue: Queue) -
         def hint_key(self, pod: Pod) -> Any:
             return []  # which has no hash
 
-    await parked(queue, "web", Confused(False))
+    await add_unschedulable(queue, "web", Confused(False))
     queue.wake([known_change()])
     assert queue.part_of("web") is Part.BACKOFF
 
 
 async def test_nothing_is_remembered_of_pods_that_are_not_parked_any_more(queue: Queue) -> None:
-    await parked(queue, "web", Recording(True))
-    await parked(queue, "db", Recording(False))
+    await add_unschedulable(queue, "web", Recording(True))
+    await add_unschedulable(queue, "db", Recording(False))
     queue.wake([known_change()])
     queue.remove("db")
     assert {name for name, size in queue.sizes().items() if size} == {"pods"}
@@ -284,7 +284,7 @@ async def test_the_order_is_the_queue_sort_plugin_s(clock: VirtualClock) -> None
 
 
 async def test_a_pod_that_is_meant_by_name_is_woken_whatever_it_waits_for(queue: Queue) -> None:
-    await parked(queue, "web", Recording(False))
+    await add_unschedulable(queue, "web", Recording(False))
     queue.wake_pod("web")
     assert queue.part_of("web") is Part.BACKOFF
     item = await queue.pop()
@@ -298,7 +298,7 @@ async def test_whatever_happens_on_the_node_that_a_pod_is_nominated_to_wakes_it(
     state = State()
     queue = Queue(clock, hints=QueueingHints(state, ErrorLog()))
     for name in ("nominated", "other"):
-        await parked(queue, name, Recording(False))
+        await add_unschedulable(queue, name, Recording(False))
     state.nominate(parse_pod(make_pod("nominated", uid="nominated")), "a")
     queue.wake([known_change(node="b"), known_change(Event.NODE_TAINTS, node="a")])
     assert queue.part_of("nominated") is Part.UNSCHEDULABLE

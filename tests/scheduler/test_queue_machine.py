@@ -12,10 +12,10 @@ from berth.engine.events import Change, Event
 from berth.engine.plugin import FilterPlugin
 from berth.engine.state.state import State
 from berth.model import Pod, parse_pod
-from berth.policy.records import BackoffSettings as Pace
+from berth.policy.records import BackoffSettings
 from berth.scheduler import Queue
 from berth.scheduler.error_log import ErrorLog
-from berth.scheduler.queue.queued_pod import PACE, Part, QueuedPod
+from berth.scheduler.queue.queued_pod import DEFAULT_BACKOFF, Part, QueuedPod
 from berth.scheduler.queue.queueing_hints import QueueingHints
 from scheduler.recording_plugins import Recording, known_change
 from scheduler.virtual_clock import VirtualClock, settle
@@ -24,7 +24,7 @@ from support.examples import examples
 
 NAMES = st.sampled_from("abcdef")
 EVENTS = st.frozensets(st.sampled_from([Event.POD_REMOVED, Event.NODE_ADDED, Event.NODE_TAINTS, Event.POLICY]))
-PACES = st.sampled_from([PACE, Pace(5, 60, 50), Pace(0.5, 2, 1000)])
+BACKOFFS = st.sampled_from([DEFAULT_BACKOFF, BackoffSettings(5, 60, 50), BackoffSettings(0.5, 2, 1000)])
 LONGEST_FLUSH_SECONDS = 1000
 RETRY_EVENTS = st.frozensets(st.sampled_from([Event.POD_REMOVED, Event.NODE_ADDED, Event.NODE_TAINTS]))
 HELPFUL = (
@@ -113,20 +113,20 @@ class QueueMachine(RuleBasedStateMachine):
         return self.loop.run_until_complete(attempt())
 
     @precondition(lambda self: self.flying)
-    @rule(data=st.data(), retry_events=RETRY_EVENTS, pace=PACES, plugins=PLUGINS)
+    @rule(data=st.data(), retry_events=RETRY_EVENTS, backoff=BACKOFFS, plugins=PLUGINS)
     def park(
-        self, data: st.DataObject, retry_events: frozenset[Event], pace: Pace, plugins: list[FilterPlugin]
+        self, data: st.DataObject, retry_events: frozenset[Event], backoff: BackoffSettings, plugins: list[FilterPlugin]
     ) -> None:
         item = self.land(data)
         changed, waits = item.changed, not self.pods[item.uid].gates
-        self.queue.add_unschedulable(item, retry_events, pace, plugins)
+        self.queue.add_unschedulable(item, retry_events, backoff, plugins)
         helped = changed or any(helps(change, retry_events, plugins) for change in self.missed[item.uid])
         assert (item.part is Part.UNSCHEDULABLE) == (waits and not helped)
 
     @precondition(lambda self: self.flying)
-    @rule(data=st.data(), pace=PACES)
-    def fail(self, data: st.DataObject, pace: Pace) -> None:
-        self.queue.fail(self.land(data), pace)
+    @rule(data=st.data(), backoff=BACKOFFS)
+    def fail(self, data: st.DataObject, backoff: BackoffSettings) -> None:
+        self.queue.fail(self.land(data), backoff)
 
     @precondition(lambda self: self.flying)
     @rule(data=st.data())
@@ -187,7 +187,7 @@ class QueueMachine(RuleBasedStateMachine):
     def change_namespace(self, names: frozenset[str]) -> None:
         self.queue.wake_in("default", lambda pod: pod.name in names)
 
-    @rule(seconds=st.sampled_from([0.5, 1.0, 5.0, 100.0, PACE.flush_seconds]))
+    @rule(seconds=st.sampled_from([0.5, 1.0, 5.0, 100.0, DEFAULT_BACKOFF.flush_seconds]))
     def advance(self, seconds: float) -> None:
         self.wait(self.clock.advance(seconds))
 

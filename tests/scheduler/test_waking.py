@@ -432,13 +432,15 @@ def helping(changes: Changes, plugin: FilterPlugin, pod: Pod, cache: Cache) -> b
 
 def kept(plugin: FilterPlugin, pod: Pod, cache: Cache) -> UnschedulablePods:
     """The pod, which the plugin refused, as the queue keeps it for changes to find it."""
-    parked, profile = UnschedulablePods(), profile_of(pod, plugin.retry_events, [plugin], cache.state)
-    parked.add(QueuedPod(pod, 0, 0.0, retry_events=plugin.retry_events, plugins=(plugin,), profile=profile), (0.0,))
-    return parked
+    unschedulable, profile = UnschedulablePods(), profile_of(pod, plugin.retry_events, [plugin], cache.state)
+    unschedulable.add(
+        QueuedPod(pod, 0, 0.0, retry_events=plugin.retry_events, plugins=(plugin,), profile=profile), (0.0,)
+    )
+    return unschedulable
 
 
-def is_found(parked: UnschedulablePods, changes: Changes, cache: Cache) -> bool:
-    return any(any(parked.concerned(change, cache.state)) for change in changes)
+def is_found(unschedulable: UnschedulablePods, changes: Changes, cache: Cache) -> bool:
+    return any(any(unschedulable.concerned(change, cache.state)) for change in changes)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.plugin}: {case.what}")
@@ -448,14 +450,14 @@ def test_a_change_that_helps_is_one_that_the_plugin_is_retried_for(case: Case) -
     pipeline = Pipeline([plugin], [])
     refused = pipeline.decide(pod, cache.state, Random(0))
     assert isinstance(refused, Diagnosis)
-    parked = kept(plugin, pod, cache)
+    unschedulable = kept(plugin, pod, cache)
 
     changes = apply(cache, case.change)
 
     assert isinstance(pipeline.decide(pod, cache.state, Random(0)), Placement)
     assert events_of(changes) & refused.retry_events
     assert helping(changes, plugin, pod, cache)
-    assert is_found(parked, changes, cache)
+    assert is_found(unschedulable, changes, cache)
 
 
 @pytest.mark.parametrize("plugin", FILTERS)
@@ -508,13 +510,13 @@ def taken_by(plugins: dict[str, Pipeline], pod: Pod, cache: Cache) -> dict[str, 
 
 
 def hinted_by(
-    plugins: dict[str, Pipeline], parked: dict[str, UnschedulablePods], changes: Changes, pod: Pod, cache: Cache
+    plugins: dict[str, Pipeline], unschedulable: dict[str, UnschedulablePods], changes: Changes, pod: Pod, cache: Cache
 ) -> set[str]:
     """The filters that say that one of the changes, which found the pod, may help."""
     return {
         name
         for name, only in plugins.items()
-        if helping(changes, only.filters[0], pod, cache) and is_found(parked[name], changes, cache)
+        if helping(changes, only.filters[0], pod, cache) and is_found(unschedulable[name], changes, cache)
     }
 
 
@@ -525,11 +527,11 @@ def test_whatever_makes_a_node_fit_wakes_whom_it_was_refused_by(world: World) ->
     before = taken_by(plugins, world.pod, cache)
     for body in map(dict, world.objects):
         for variant in variants(body):
-            parked = {name: kept(only.filters[0], world.pod, cache) for name, only in plugins.items()}
-            there = hinted_by(plugins, parked, apply(cache, variant), world.pod, cache)
+            unschedulable = {name: kept(only.filters[0], world.pod, cache) for name, only in plugins.items()}
+            there = hinted_by(plugins, unschedulable, apply(cache, variant), world.pod, cache)
             changed = taken_by(plugins, world.pod, cache)
-            parked = {name: kept(only.filters[0], world.pod, cache) for name, only in plugins.items()}
-            back = hinted_by(plugins, parked, apply(cache, body), world.pod, cache)
+            unschedulable = {name: kept(only.filters[0], world.pod, cache) for name, only in plugins.items()}
+            back = hinted_by(plugins, unschedulable, apply(cache, body), world.pod, cache)
             assert taken_by(plugins, world.pod, cache) == before
             for name in FILTERS:
                 for (old, refuses), (new, _), hinted in (

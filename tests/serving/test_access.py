@@ -177,7 +177,7 @@ async def test_reviews_at_once_and_cached_results_are_limited(
     assert reviews.gate is not None
     reviews.gate.set()
     assert {answer.status for answer in await asyncio.gather(*waiting) if isinstance(answer, AccessDenied)} == {401}
-    assert authorizer.statistics() == {"kept": 20, "reviews": 100, "401": 100}
+    assert authorizer.statistics() == {"cached": 20, "reviews": 100, "401": 100}
 
 
 async def test_a_review_without_an_answer_denies_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

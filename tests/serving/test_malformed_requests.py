@@ -81,7 +81,7 @@ def count_tasks() -> int:
 async def measure(running: RunningServer, idle_tasks: int) -> Measure:
     """What there is of the whole process when everybody has gone, and of the server's loop."""
     await until(lambda: running.server.statistics()["open"] == 0)
-    # A guest who is dropped is not counted any more, and the task of its connection ends a few turns later.
+    # A client that is dropped is not counted any more, and the task of its connection ends a few turns later.
     await until(lambda: count_tasks() <= idle_tasks)
     return _measure(count_tasks())
 

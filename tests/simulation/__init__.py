@@ -20,5 +20,5 @@ How it is made, from the outside in:
     endings         what must hold once the faults have stopped
     mutations       changes of the shipped code that have to be noticed (mutating)
 
-What holds is written in docs/invariants.md. Everything hangs on the seed alone, so a seed that fails fails again.
+What holds is written in docs/invariants.md. Everything depends on the seed alone, so a seed that fails fails again.
 """

@@ -47,7 +47,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="this one only")
     parser.add_argument("--steps", action="store_true", help="show everything that happens; with --seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes")
-    parser.add_argument("--without-hints", action="store_true", help="wake parked pods by kinds of events alone")
+    parser.add_argument("--without-hints", action="store_true", help="wake unschedulable pods by kinds of events alone")
     parser.add_argument(
         "--compare-hints", action="store_true", help="every seed with and without hints, fates compared"
     )

@@ -57,7 +57,7 @@ class SimExtender(HttpExtenders):
         return {"Nodes": {"items": items}, "FailedNodes": refused}
 
     def _spare(self, question: Any) -> object:
-        """Nobody is to be pushed out of a node that it would refuse afterwards."""
+        """Nobody is to be preempted on a node that it would refuse afterwards."""
         victims = question["NodeNameToMetaVictims"]
         if victims is None:
             victims = {

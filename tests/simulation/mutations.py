@@ -502,9 +502,9 @@ def an_error_has_no_backoff() -> None:
 def parked_pods_are_tried_every_second() -> None:
     @instead(Queue, "add_unschedulable")
     def changed(
-        shipped: Any, self: Any, item: Any, retry_events: Any, pace: Any = None, *rest: Any, **named: Any
+        shipped: Any, self: Any, item: Any, retry_events: Any, backoff: Any = None, *rest: Any, **named: Any
     ) -> None:
-        shipped(self, item, retry_events, replace(pace or item.pace, flush_seconds=1.0), *rest, **named)
+        shipped(self, item, retry_events, replace(backoff or item.backoff, flush_seconds=1.0), *rest, **named)
 
 
 # --- 13 refusals -----------------------------------------------------------------------------------------------------

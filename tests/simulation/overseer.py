@@ -85,7 +85,7 @@ class Overseer:
         self._not_before: dict[str, float] = {}
         self._lent: dict[str, set[Event]] = {}  # UIDs that wait for a permit: what has happened meanwhile
         self._recalled: set[str] = set()  # of those, who has missed something that may help
-        self._changed = False  # the pod that is being told of is parked, and asks for something else
+        self._changed = False  # the pod that is being told of is unschedulable, and asks for something else
         self._deciding: Any = None
         self._profiles: dict[int, tuple[Any, Profile]] = {}
         self.pushing = Pushing(name, runtime, self.knowledge, trace, self._newest, self._profile)
@@ -132,13 +132,13 @@ class Overseer:
     def _before_observe_pod(self, event: ObjectEvent) -> None:
         uid = event.identity.uid
         before = self.knowledge.pod(uid)
-        parked = before is not None and self.queue.part_of(uid) is Part.UNSCHEDULABLE
+        unschedulable = before is not None and self.queue.part_of(uid) is Part.UNSCHEDULABLE
         self._observe("Pod", event.body)
         now = self.knowledge.pod(uid)
-        self._changed = parked and now is not None and _tolerations(now) != _tolerations(before or {})
+        self._changed = unschedulable and now is not None and _tolerations(now) != _tolerations(before or {})
 
     def _after_observe_pod(self, _: object, event: ObjectEvent) -> None:
-        """Invariant 10: a parked pod that asks for something else is tried again."""
+        """Invariant 10: an unschedulable pod that asks for something else is tried again."""
         uid, key, _ = event.identity
         if self._changed and self.queue.part_of(uid) is Part.UNSCHEDULABLE:
             self._trace.violate("10 liveness", f"{key} tolerates more than before, and is not tried again", key, uid)
@@ -358,20 +358,20 @@ class Overseer:
         if found:
             self._trace.violate("13 refusals", f"{record.key} was turned away, and fits on {found}", record.key, *found)
 
-    def _before_fail(self, item: Any, pace: Any = None) -> None:
+    def _before_fail(self, item: Any, backoff: Any = None) -> None:
         if self.queue.is_in_flight(item):
             self._trace.note(f"{self.name} fails with {item.pod.key}", item.pod.key, item.uid)
             if not item.outdated:  # else other policies are in force since it began
-                self._back_off(item.uid, item.attempts, pace or item.pace)
+                self._back_off(item.uid, item.attempts, backoff or item.backoff)
 
-    def _before_retry(self, pod: Pod, attempts: int, pace: Any = None, *_: object) -> None:
-        if self.queue.part_of(pod.uid) is None and pace is not None:
-            self._back_off(pod.uid, attempts, pace)
+    def _before_retry(self, pod: Pod, attempts: int, backoff: Any = None, *_: object) -> None:
+        if self.queue.part_of(pod.uid) is None and backoff is not None:
+            self._back_off(pod.uid, attempts, backoff)
 
-    def _back_off(self, uid: str, attempts: int, pace: Any) -> None:
-        seconds = pace.first_backoff_seconds
+    def _back_off(self, uid: str, attempts: int, backoff: Any) -> None:
+        seconds = backoff.first_backoff_seconds
         for _ in range(attempts - 1):
-            seconds = min(2 * seconds, pace.longest_backoff_seconds)
+            seconds = min(2 * seconds, backoff.longest_backoff_seconds)
         self._not_before[uid] = self._now() + seconds
 
     # --- who waits for a permit --------------------------------------------------------------------------------------
@@ -393,7 +393,7 @@ class Overseer:
     def _after_park_again(self, _: object, item: Any, *__: object) -> None:
         """Invariant 10: what happened while it waited for its permit counts when it is refused."""
         if item.uid in self._recalled and self.queue.part_of(item.uid) is Part.UNSCHEDULABLE:
-            said = f"{item.pod.key} is parked, and what may help has happened while it waited for its permit"
+            said = f"{item.pod.key} is unschedulable, and what may help has happened while it waited for its permit"
             self._trace.violate("10 liveness", said, item.pod.key, item.uid)
         self._recalled.discard(item.uid)
 
@@ -600,13 +600,13 @@ class Overseer:
                 self._trace.violate("6 assumptions", said, uid)
 
     def was_refused_by_usher(self, uid: str) -> bool:
-        """Whether the pod is parked because a plugin would not have it, which may change its mind at any time."""
+        """Whether the pod is unschedulable because of a plugin that may change its mind at any time."""
         return any(_blames_usher(item) for item in self.queue.items() if item.uid == uid)
 
-    def check_parked(self) -> None:
-        """Invariant 10, all the time: who is parked fits nowhere, on what is known; else a change has been missed.
+    def check_unschedulable(self) -> None:
+        """Invariant 10, all the time: an unschedulable pod fits nowhere, on what is known, or a change was missed.
 
-        Pods that wait until others have been tried for the same room are not parked for good.
+        Pods that wait until others have been tried for the same room are not unschedulable for good.
         """
         world = self.knowledge.world()
         for item in self.queue.items():
@@ -620,7 +620,9 @@ class Overseer:
             found = [name for name in fitting if allows(active.policy, world.nodes[name])]
             if found:
                 since = f"since {item.since:.3f}, until one of {sorted(item.retry_events)}"
-                self._trace.violate("10 liveness", f"{pod.key} is parked {since}, and fits on {found}", pod.key, *found)
+                self._trace.violate(
+                    "10 liveness", f"{pod.key} is unschedulable {since}, and fits on {found}", pod.key, *found
+                )
 
 
 def _blames_usher(item: QueuedPod) -> bool:

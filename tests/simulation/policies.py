@@ -83,7 +83,7 @@ def _draw_extender(random: Random) -> Body:
         "urlPrefix": EXTENDER_URL,
         "filterVerb": "filter",
         "prioritizeVerb": "prioritize",
-        # Without, pods are pushed out of nodes that the extender refuses afterwards, for ever: as with kube-scheduler.
+        # Without, pods are preempted on nodes that the extender refuses afterwards, for ever: as with kube-scheduler.
         "preemptVerb": "preempt",
         **({"bindVerb": "bind"} if random.random() < 0.3 else {}),
         "nodeCacheCapable": random.random() < 0.5,

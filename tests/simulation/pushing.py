@@ -98,7 +98,7 @@ class Pushing:
         """The reference would choose this node, or one as good, and victims as important."""
         world = self._counted_world(pod)
         if any(_are_alike(world.pods_on(name), pod) for name in world.nodes):
-            return  # which of two as important pods has to go is anybody's choice, and others may hang on it
+            return  # which of two as important pods has to go is anybody's choice, and others may depend on it
         self.counts["preemptions compared with the reference"] += 1
         pod = replace(pod, nominated_node_name=self._knowledge.nominated_to(pod))
         wanted = _choice(world, self._profile(), policy, pod)
@@ -154,7 +154,7 @@ class Pushing:
             for key in keys:
                 if uid not in self._state.disrupting.get(key, ()):
                     name = object_key(body)
-                    said = f"{name} is pushed out, and counts not against budget {key}"
+                    said = f"{name} is preempted, and does not count against budget {key}"
                     self._trace.violate("8 victims", said, name, uid, key)
 
     # --- what is carried out -----------------------------------------------------------------------------------------
@@ -186,10 +186,10 @@ class Pushing:
             return
         item = push.item
         if not self._waits_for(item.uid, push.node):
-            return  # it was tried again meanwhile, and is parked for what was found then
+            return  # it was tried again meanwhile, and is unschedulable for what was found then
         part = self._loop.queue.part_of(item.uid)
         if part is not None and part.value == "unschedulable":
-            said = f"{item.pod.key} is parked, and nobody is left whom it pushes out of {push.node}"
+            said = f"{item.pod.key} is unschedulable, and nobody is left whom it pushes out of {push.node}"
             self._trace.violate("10 liveness", said, item.pod.key, item.uid, push.node)
 
 
@@ -205,7 +205,7 @@ def _choice(world: World, profile: Profile, policy: Policy, pod: Pod) -> Mapping
 
 
 def _are_alike(pods: Iterable[Pod], preemptor: Pod) -> bool:
-    """Whether some of the pods that could be pushed out are as important as each other."""
+    """Whether some of the pods that could be preempted are as important as each other."""
     ranks = [importance(pod) for pod in pods if pod.priority < preemptor.priority]
     return len(set(ranks)) < len(ranks)
 

@@ -57,9 +57,9 @@ class RecordingStore(Store):
         before = next((one for one in self.list(resource).items if object_key(one) == key), None)
         if before is None or before["metadata"]["uid"] != body["metadata"].get("uid"):
             return
-        old, new = (promised(resource, one) for one in (before, body))
+        old, new = (reserved_for(resource, one) for one in (before, body))
         if old and new and old != new:
-            said = f"{resource.kind} {key} is promised to {old}, and is given to {new}"
+            said = f"{resource.kind} {key} is reserved for {old}, and is given to {new}"
             self._trace.violate("21 volumes", said, key)
 
     def _note_largest(self, node: Object) -> None:
@@ -74,7 +74,7 @@ class RecordingStore(Store):
             known[name] = min(known[name], usage.get(name, 0))
 
 
-def promised(resource: Resource, body: Object) -> str:
+def reserved_for(resource: Resource, body: Object) -> str:
     """The claim that a volume is kept for, the node that a claim's volume is to be made for; "" for none."""
     if resource is CLAIMS:
         return str((body["metadata"].get("annotations") or {}).get(SELECTED_NODE, ""))
@@ -123,6 +123,6 @@ def describe(resource: Resource, body: Object) -> str:
         room = status.get("allocatable") or {}
         return f"{version} cpu {room.get('cpu')} pods {room.get('pods')} {metadata.get('labels')} {taints}".strip()
     if resource in (VOLUMES, CLAIMS):
-        parts = [status.get("phase"), spec.get("volumeName"), f"for {promised(resource, body) or 'nobody'}"]
+        parts = [status.get("phase"), spec.get("volumeName"), f"for {reserved_for(resource, body) or 'nobody'}"]
         return " ".join(filter(None, [version, *parts, "deleting" if metadata.get("deletionTimestamp") else ""]))
     return f"{version} generation {metadata.get('generation', '-')}"

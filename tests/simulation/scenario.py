@@ -225,7 +225,7 @@ class Scenario:
             if self.random.random() < LOOKS:
                 for berth in self.replicas:
                     berth.overseer.check_columns()
-                self.berth.overseer.check_parked()
+                self.berth.overseer.check_unschedulable()
         keeping.cancel()
 
     def _troubles(self) -> list[Callable[[], Any]]:
@@ -328,7 +328,7 @@ class Scenario:
         for berth in self.replicas:
             endings.check_rest(before[berth], berth, self.trace)
             berth.overseer.check_columns()
-        overseer.check_parked()
+        overseer.check_unschedulable()
         check_bound(self.store, self.trace)
         if not leader.is_open:
             self.trace.violate("20 seats", f"{leader.name} leads no more, and nothing has happened to it")
@@ -352,7 +352,7 @@ class Scenario:
         while not all(endings.is_informed(self.store, berth.overseer) for berth in self.replicas):
             await asyncio.sleep(LOOK_SECONDS)
             passed = self.loop.time() - began
-            self.berth.overseer.check_parked()
+            self.berth.overseer.check_unschedulable()
             self.berth.overseer.check_echoes(began)
             if passed > INFORMED_SECONDS:
                 self.trace.violate("7 columns", f"{passed:.0f} s after the last fault it does not know everything")
@@ -459,5 +459,5 @@ def _quiet_machine(on_error: Callable[[logging.LogRecord], None], parse: Parser,
 
 
 def run_seed(seed: int, show: Callable[[str], None] | None = None, *, hints: bool = True) -> Result:
-    """`hints`: whether plugins may look at what has changed before a parked pod is woken."""
+    """`hints`: whether plugins may look at what has changed before an unschedulable pod is woken."""
     return Scenario(seed, show, hints=hints).run()

@@ -8,7 +8,7 @@ requests fail. Nobody looks over its shoulder after every step, which would take
 everything has come to rest:
 
     drift     every node and every sum in the cache is what a rebuild from the store makes of it, and the comparer
-              never had to mend anything but objects that were deleted while a watch began anew
+              never had to repair anything but objects that were deleted while a watch began anew
     liveness  every pod that fits somewhere is bound, by the reference, and every other says why
     faults    nothing inside has failed
     memory    what the operator holds on to does not grow but with the pods that there are, from the moment on at which
@@ -368,7 +368,7 @@ class Soak:
         found = {f"{kind} {what}": n for kind, counts in drift.items() for what, n in counts.items() if n}
         lasting = {what: n for what, n in found.items() if not what.endswith("ghost")}
         if lasting:
-            self.problems.append(f"drift: the comparer had to mend {lasting}")
+            self.problems.append(f"drift: the comparer had to repair {lasting}")
         fresh = Cache()
         for kind in KINDS:
             resource = self.store.find(kind.group, kind.version, kind.plural)

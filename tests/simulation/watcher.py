@@ -32,7 +32,7 @@ Note = Callable[..., None]
 
 PAUSE_SECONDS = (0.25, 3.0)
 LATE_SECONDS = (0.2, 20.0)
-QUIET_SHARE = 0.3  # of the faults of watches, for kinds that decisions hang on less
+QUIET_SHARE = 0.3  # of the faults of watches, for kinds that decisions depend on less
 PAST_VERSIONS = 40
 PIECE = 3  # objects of a list that are handed over at once
 CUT_SECONDS = 0.25  # between two tries to connect again

@@ -1,6 +1,6 @@
 """One pod judged by one policy on the state as it is now: the survey of its filters, and columns made from it.
 
-A judgement is valid until the state changes. Whoever pauses in between makes a new one afterwards (`is_current`).
+A judgement is valid until the state changes. A caller that pauses in between makes a new one afterwards (`is_current`).
 """
 
 from collections.abc import Hashable, Iterator

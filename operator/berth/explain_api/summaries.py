@@ -93,7 +93,7 @@ class Summaries:
         item = self._of.queue.item(pod.uid)
         if item is None or item.part is None or not self._of.leads():
             return self._knowledge.waiting(pod)
-        due = {Part.BACKOFF: item.ready, Part.UNSCHEDULABLE: item.since + item.pace.flush_seconds}.get(item.part)
+        due = {Part.BACKOFF: item.ready, Part.UNSCHEDULABLE: item.since + item.backoff.flush_seconds}.get(item.part)
         return Waiting(
             PARTS[item.part],
             since="" if item.queued is None else self._of.moment(item.queued),

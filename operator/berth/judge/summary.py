@@ -60,8 +60,8 @@ class Summary:
     def text(self) -> str:
         """A headline, a line a theme, and the first cases that failed or differ."""
         seconds = perf_counter() - self._begun
-        pace = f"{60 * self.cases / seconds:,.0f} a minute" if seconds else "at once"
-        lines = [f"{self.cases:,} cases in {seconds:.1f} s ({pace}), {self.errors:,} without a verdict"]
+        rate = f"{60 * self.cases / seconds:,.0f} a minute" if seconds else "at once"
+        lines = [f"{self.cases:,} cases in {seconds:.1f} s ({rate}), {self.errors:,} without a verdict"]
         compared = sum(theme.compared for theme in self._themes.values())
         if compared:
             lines[0] += f"; {compared - self.differing:,} of {compared:,} as expected"

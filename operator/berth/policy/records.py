@@ -159,7 +159,7 @@ class Policy:
     parameters: Mapping[str, object] = field(default_factory=_no_args)
     extenders: tuple[Extender, ...] = ()
     preemption: PreemptionSettings = PreemptionSettings()
-    pace: BackoffSettings = BackoffSettings()
+    backoff: BackoffSettings = BackoffSettings()
     node_percentage: int = 100
     check_all: bool = False
     annotates: bool = False

@@ -155,7 +155,7 @@ def read_settings(spec: Mapping[str, object], base: Policy, mode: Mode, note: No
         mode=mode,
         parameters=read_parameters(spec, base.parameters, note),
         preemption=read_preemption(spec, base.preemption, note),
-        pace=read_backoff(spec, base.pace, note),
+        backoff=read_backoff(spec, base.backoff, note),
         tie_break=read_choice(spec.get("tieBreak"), "spec.tieBreak", type(base.tie_break), note, base.tie_break),
         node_percentage=read_percentage(spec, base.node_percentage, note),
         check_all=read_flag_or(spec, "alwaysCheckAllPredicates", base.check_all, note),

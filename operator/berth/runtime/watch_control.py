@@ -3,7 +3,7 @@
 After a restore from a backup the store has older versions, and nothing of the time that is undone may be taken after
 they have been given up. So watching ends first:
 
-    Recovery                                    whoever watches (`handlers`), between `watched` and its end
+    Recovery                                    the watcher (`handlers`), between `watched` and its end
     end_watching: take nothing any more,
     ask for a restart (`restart_wanted`) -----> has ended its watches: watch_ended
     <------------------------------------------ ... waits

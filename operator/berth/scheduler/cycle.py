@@ -95,7 +95,7 @@ class Cycle:
 
     def fail(self, item: QueuedPod, pod: Pod, active: ActivePolicy, message: str) -> None:
         """End the attempt with an error: the extenders gave no usable answer."""
-        self._guard(item, lambda _: self._reject_with_error(item, pod, message, active.policy.pace))
+        self._guard(item, lambda _: self._reject_with_error(item, pod, message, active.policy.backoff))
 
     def _guard(self, item: QueuedPod, step: Callable[[Pod], None]) -> None:
         """Run the step with the current version of the pod, if it still needs a node; catch every error."""
@@ -151,7 +151,7 @@ class Cycle:
         except PluginFailed as failure:
             self._note_plugin(pod, active, failure)
             message = f"{failure} (SchedulingPolicy {active.policy.name})"
-            self._reject_with_error(item, pod, message, active.policy.pace)
+            self._reject_with_error(item, pod, message, active.policy.backoff)
             return
         if isinstance(verdict, Diagnosis):
             self._reject(item, pod, active, verdict)
@@ -201,12 +201,14 @@ class Cycle:
             extra = about(pod, policy=active.policy.name)
             logger.debug("Pod %s finds no node: %s", pod.key, diagnosis.message, extra=extra)
         if diagnosis.error:
-            self._reject_with_error(item, pod, diagnosis.message, active.policy.pace)
+            self._reject_with_error(item, pod, diagnosis.message, active.policy.backoff)
             return
         self._preempting.reject(item, pod, active, diagnosis)
         self._measures.ended(pod.scheduler_name, "unschedulable", item.tried)
 
-    def _reject_with_error(self, item: QueuedPod, pod: Pod, message: str, pace: BackoffSettings | None = None) -> None:
+    def _reject_with_error(
+        self, item: QueuedPod, pod: Pod, message: str, backoff: BackoffSettings | None = None
+    ) -> None:
         self._measures.ended(pod.scheduler_name, "error", item.tried)
-        self._queue.fail(item, pace)
+        self._queue.fail(item, backoff)
         self._reporter.rejected(pod, message, error=True)

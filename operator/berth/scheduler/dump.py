@@ -140,7 +140,7 @@ def _why(item: QueuedPod, now_seconds: float) -> str:
         cause = "the last attempt failed" if item.failed else "an event may help it"
         return f"{cause}, its backoff ends in {max(0.0, item.ready - now_seconds):.1f} s"
     if item.part is Part.UNSCHEDULABLE:
-        flush = max(0.0, item.since + item.pace.flush_seconds - now_seconds)
+        flush = max(0.0, item.since + item.backoff.flush_seconds - now_seconds)
         by = f" by {names}" if (names := _few(plugin.name for plugin in item.plugins)) else ""
         events = _few(sorted(item.retry_events)) or "nothing else"
         return f"no node fits{by}, tried again in {flush:.0f} s or after {events}"

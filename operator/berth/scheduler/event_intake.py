@@ -166,14 +166,14 @@ class EventIntake:
         self._queue.wake(changes)
 
     def make_unschedulable(
-        self, item: QueuedPod, retry_events: frozenset[Event], pace: BackoffSettings, blamed: Iterable[str] = ()
+        self, item: QueuedPod, retry_events: frozenset[Event], backoff: BackoffSettings, blamed: Iterable[str] = ()
     ) -> None:
         """The plugins `blamed` reject an assumed pod: forget it; it is unschedulable until one of these events."""
         changes = self._cache.forget(item.uid)
         self._queue.wake(changes)
         pod = self.wanted(item.uid)
         if pod is not None:
-            self._queue.put_back_unschedulable(item, pod, retry_events, pace, blamed)
+            self._queue.put_back_unschedulable(item, pod, retry_events, backoff, blamed)
         self._complain(item.uid)
 
     def give_back(self, uid: str, attempts: int = 1, queued: float | None = None) -> None:
@@ -186,7 +186,7 @@ class EventIntake:
         pod = self.wanted(uid)
         if pod is not None:
             active = self.policy_for(pod)
-            self._queue.retry(pod, attempts, active.policy.pace if active else BackoffSettings(), queued, active)
+            self._queue.retry(pod, attempts, active.policy.backoff if active else BackoffSettings(), queued, active)
         self._complain(uid)
         self._queue.wake(changes)  # the freed resources may help other pods (#122534)
 

@@ -46,7 +46,7 @@ def _queued(item: QueuedPod, queue: Queue, now: float) -> Standing:
     if item.part is Part.BACKOFF:
         due = item.ready - now
     elif item.part is Part.UNSCHEDULABLE:
-        due = item.since + item.pace.flush_seconds - now
+        due = item.since + item.backoff.flush_seconds - now
     return Standing(
         part=item.part,
         waited_seconds=None if item.queued is None else now - item.queued,

@@ -91,7 +91,7 @@ class Authorizer:
 
     def statistics(self) -> dict[str, int]:
         """Returns the requests by outcome, the reviews, and the size of the cache."""
-        return {"kept": len(self._identities) + len(self._rights), **self._counts}
+        return {"cached": len(self._identities) + len(self._rights), **self._counts}
 
 
 def read_token(authorization: str) -> str | None:

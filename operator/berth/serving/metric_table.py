@@ -480,7 +480,7 @@ PROCESS = (
         "berth_serving_access_total",
         "counter",
         "Requests with a token by what was said of it, and how often the API server was asked.",
-        by_key("serving", "access", but=("kept",), always=ACCESS),
+        by_key("serving", "access", but=("cached",), always=ACCESS),
         outcome=", ".join(ACCESS),
     ),
     row(

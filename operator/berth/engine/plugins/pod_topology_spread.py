@@ -244,11 +244,11 @@ class PodTopologySpread(FilterPlugin, ScorePlugin):
         key = self._plans[action]
         constraints: tuple[CountedConstraint, ...] | None = query.memo.get(key)
         if constraints is None:
-            kept: tuple[object, tuple[CountedConstraint, ...]] | None = query.plan.get(key)
+            cached: tuple[object, tuple[CountedConstraint, ...]] | None = query.plan.get(key)
             since = (state, 0 if query.pod.spread_constraints else state.selectors_revision)
-            if kept is None or kept[0] != since or _dropped(kept[1]):
-                kept = query.plan[key] = (since, tuple(self._resolve(query.pod, state, action)))
-            constraints = query.memo[key] = kept[1]
+            if cached is None or cached[0] != since or _dropped(cached[1]):
+                cached = query.plan[key] = (since, tuple(self._resolve(query.pod, state, action)))
+            constraints = query.memo[key] = cached[1]
         return constraints
 
     def _layout(self, constraints: tuple[CountedConstraint, ...], query: Query, state: State, action: str) -> "_Layout":

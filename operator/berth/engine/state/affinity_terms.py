@@ -75,8 +75,8 @@ class CarriedTerms:
 
     def _of_alias(self, pod: Pod) -> Matched:
         alias = self._alias(pod)
-        kept = self._matched.get(alias)
-        found = self._search(pod) if kept is None else self._followed(pod, *kept)
+        cached = self._matched.get(alias)
+        found = self._search(pod) if cached is None else self._followed(pod, *cached)
         self._matched[alias] = self.version, found
         self._matched.move_to_end(alias)
         if len(self._matched) > _KEPT_ALIASES:

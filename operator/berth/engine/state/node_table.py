@@ -424,14 +424,14 @@ class NodeTable:
 
         The column is cached under the key; `compute_row` refreshes the rows that changed since.
         """
-        kept = self._derived.get(key)
-        changed = None if kept is None or len(kept[0]) < self.capacity else self.changes_since(kept[1])
-        if kept is None or changed is None:
+        cached = self._derived.get(key)
+        changed = None if cached is None or len(cached[0]) < self.capacity else self.changes_since(cached[1])
+        if cached is None or changed is None:
             column = compute(slice(0, self.capacity))
             while len(self._derived) >= _KEPT_DERIVED:
                 del self._derived[next(iter(self._derived))]
         else:
-            column = kept[0]
+            column = cached[0]
             for row in set(changed):
                 column[row] = compute_row(row)
         self._derived[key] = (column, self.mark)

@@ -33,11 +33,11 @@ class State:
 
     # --- objects -----------------------------------------------------------------------------------------------------
 
-    def put(self, kind: str, key: str, record: Any, news: bool = True) -> None:
-        """Stores a new version of an object; without `news`, it differs in nothing that decisions read."""
+    def put(self, kind: str, key: str, record: Any, changed: bool = True) -> None:
+        """Stores a new version of an object; without `changed`, it differs in nothing that decisions read."""
         before = self.objects[kind].get(key)
         self.objects[kind][key] = record
-        if news:
+        if changed:
             self._changed(kind, key, before, record)
 
     def drop(self, kind: str, key: str) -> Any:

@@ -144,22 +144,22 @@ class Evaluation:
     def _by_group(self, pod: Pod, groups: NodeGroups) -> Int64Column:
         """int64[groups + 1]: the last is that of rows without a node."""
         key = self.pod_key(pod)
-        kept = self._columns.get(key)
-        if kept is None:
+        cached = self._columns.get(key)
+        if cached is None:
             allowed, seen = self._allowed(pod, groups), self._remembered.setdefault(key, {})
             said = [
                 self._resolve(pod, groups, group, group_key, (), seen, allowed is None or bool(allowed[group]))
                 for group, group_key in enumerate(groups.keys)
             ]
-            kept = self._keep(key, np.array([*said, 0], dtype=np.int64), 0)
-        return kept[0]
+            cached = self._keep(key, np.array([*said, 0], dtype=np.int64), 0)
+        return cached[0]
 
     def _by_row(self, pod: Pod, groups: NodeGroups) -> Int64Column:
         """Returns int64[rows], recomputed where pods or allocatable resources changed."""
         key, table = self.pod_key(pod), groups.table
-        kept = self._columns.get(key)
-        changed = None if kept is None else table.changes_since(kept[1])
-        if kept is None or changed is None or len(changed) > row_count(table.rows) // 4 + _FEW_ROWS:
+        cached = self._columns.get(key)
+        changed = None if cached is None else table.changes_since(cached[1])
+        if cached is None or changed is None or len(changed) > row_count(table.rows) // 4 + _FEW_ROWS:
             column = np.zeros(groups.capacity, dtype=np.int64)
             rows = row_numbers(table.rows)
             of_row, amounts = groups.of_row[rows].tolist(), groups.resources(rows)
@@ -172,7 +172,7 @@ class Evaluation:
                 for group, amount, allows in zip(of_row, amounts, may, strict=True)
             ]
         else:
-            column = kept[0]
+            column = cached[0]
             for row in set(changed):
                 column[row] = self._of_row(pod, groups, row, key)
         return self._keep(key, column, table.mark)[0]
@@ -181,8 +181,8 @@ class Evaluation:
         """Returns the cached answers on these rows; None if there are none."""
         if self.by_row and row_count(rows) <= _FEW_ROWS:
             return self._of_each(pod, groups, rows)
-        kept = self._columns.get(key)
-        return None if kept is None else kept[0][rows if self.by_row else groups.of_row[rows]]
+        cached = self._columns.get(key)
+        return None if cached is None else cached[0][rows if self.by_row else groups.of_row[rows]]
 
     def _of_each(self, pod: Pod, groups: NodeGroups, rows: Rows) -> Int64Column:
         key = self.pod_key(pod)

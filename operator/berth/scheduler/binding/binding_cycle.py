@@ -214,11 +214,11 @@ class BindingCycle:
             entry.plugins.reserve()
 
     def _fail_at_once(self, assignment: Assignment, stop: Stopped) -> str:
-        item, pace = assignment.item, assignment.active.policy.pace
+        item, backoff = assignment.item, assignment.active.policy.backoff
         if stop.rejecter is not None:
-            self._queue.add_unschedulable(item, stop.rejecter.retry_events, pace, blamed=(stop.rejecter.name,))
+            self._queue.add_unschedulable(item, stop.rejecter.retry_events, backoff, blamed=(stop.rejecter.name,))
         else:
-            self._queue.fail(item, pace)
+            self._queue.fail(item, backoff)
         self._report(assignment.pod, stop, self._nominator.withdraw)
         return "error" if stop.error else "unschedulable"
 
@@ -311,7 +311,7 @@ class BindingCycle:
             self._abort(entry, "cut_off")
 
     def _fail(self, entry: _AssumedPod, stop: Stopped, outcome: str = "") -> None:
-        item, pace = entry.assignment.item, entry.assignment.active.policy.pace
+        item, backoff = entry.assignment.item, entry.assignment.active.policy.backoff
         if stop.rejecter is not None:
             self._queue.recall(item, stop.rejecter.retry_events)
         if not self._end(entry, outcome or ("failed" if stop.error else "rejected")):
@@ -319,7 +319,7 @@ class BindingCycle:
         result = "error" if stop.error else "unschedulable"
         self._measures.ended(entry.assignment.pod.scheduler_name, result, item.tried)
         if stop.rejecter is not None:
-            self._intake.make_unschedulable(item, stop.rejecter.retry_events, pace, (stop.rejecter.name,))
+            self._intake.make_unschedulable(item, stop.rejecter.retry_events, backoff, (stop.rejecter.name,))
         else:
             self._give_back(entry)
         self._report(entry.assignment.pod, stop, self._nominator.drop)

@@ -221,7 +221,7 @@ class Cache:
             return self._take_in_node(record)
         old = self.state.objects[kind].get(key)
         unchanged = old is not None and same_but_for_version(old, record)
-        self.state.put(kind, key, record, news=not unchanged)
+        self.state.put(kind, key, record, changed=not unchanged)
         return UNCHANGED if unchanged else object_change(kind, old, record)
 
     def _take_in_node(self, node: Node) -> Changes:

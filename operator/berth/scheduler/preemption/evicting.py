@@ -125,7 +125,7 @@ class Evicting:
         """Make the pod unschedulable until an event that may help it."""
         plugins = rejecting(active.pipeline, diagnosis)
         self._queue.add_unschedulable(
-            item, diagnosis.retry_events, active.policy.pace, plugins, blamed=diagnosis.plugins
+            item, diagnosis.retry_events, active.policy.backoff, plugins, blamed=diagnosis.plugins
         )
 
     def on_event(self, event: ObjectEvent) -> None:
@@ -258,7 +258,7 @@ class Evicting:
         elif push.problem:
             if pod.nominated_node_name == push.node:
                 self._nominator.withdraw(pod)
-            self._queue.fail(item, push.active.policy.pace)
+            self._queue.fail(item, push.active.policy.backoff)
         elif push.is_done:
             there = self._state.table.pods_on(push.node)
             if not any(victim.uid in there and there[victim.uid].deleting for victim in push.victims):

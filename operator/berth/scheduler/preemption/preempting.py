@@ -149,7 +149,7 @@ class Preempting:
             self._go_on(item, asked, active, diagnosis, candidates, left, refusal)
         except Exception as error:
             self._errors.note("preempting for", asked, error)
-            self._queue.fail(item, active.policy.pace)
+            self._queue.fail(item, active.policy.backoff)
 
     def _go_on(
         self,

@@ -62,7 +62,7 @@ from berth.scheduler.queue.change_log import ChangeLog
 from berth.scheduler.queue.heap import Heap, Order
 from berth.scheduler.queue.openings import Hope, Opening, Openings
 from berth.scheduler.queue.queue_counters import GATES, QueueCounters
-from berth.scheduler.queue.queued_pod import PACE, Part, QueuedPod
+from berth.scheduler.queue.queued_pod import DEFAULT_BACKOFF, Part, QueuedPod
 from berth.scheduler.queue.queueing_hints import QueueingHints
 from berth.scheduler.queue.sorting import PrioritySort, QueueSort
 from berth.scheduler.queue.unschedulable import Group, Profile, UnschedulablePods, profile_of
@@ -94,7 +94,7 @@ class Queue:
         self._backoff: Heap[QueuedPod] = Heap()
         self._failed: Heap[QueuedPod] = Heap()
         self._unschedulable = UnschedulablePods()
-        self._parked = 0  # how many times a pod became unschedulable
+        self._unschedulable_number = 0  # how many times a pod became unschedulable
         self._openings = Openings()
         self._work: deque[Iterator[None]] = deque()
         self._log = ChangeLog()
@@ -146,7 +146,7 @@ class Queue:
         if group is None:
             return False
         hopes = (opening.hopes.get(group) for opening in self._openings)
-        return any(hope is not None and item.parked <= hope.mark for hope in hopes)
+        return any(hope is not None and item.unschedulable_number <= hope.mark for hope in hopes)
 
     def waiting(self) -> list[Pod]:
         """Every pod of the queue except the gated ones."""
@@ -249,7 +249,7 @@ class Queue:
         item: QueuedPod,
         pod: Pod,
         retry_events: frozenset[Event],
-        pace: BackoffSettings,
+        backoff: BackoffSettings,
         blamed: Iterable[str] = (),
     ) -> None:
         """Make a recalled pod unschedulable until one of these events; try it at once if one has already happened."""
@@ -259,7 +259,7 @@ class Queue:
         item.pod, item.began = pod, self._log.mark
         self._items[item.uid] = item
         self._enter(item, Part.IN_FLIGHT)
-        self.add_unschedulable(item, retry_events, pace, blamed=blamed)
+        self.add_unschedulable(item, retry_events, backoff, blamed=blamed)
 
     def is_in_flight(self, item: QueuedPod) -> bool:
         """Whether this attempt is still current: the pod has neither left nor been queued again."""
@@ -269,14 +269,14 @@ class Queue:
         self,
         item: QueuedPod,
         retry_events: frozenset[Event],
-        pace: BackoffSettings | None = None,
+        backoff: BackoffSettings | None = None,
         plugins: Sequence[FilterPlugin] = (),
         blamed: Iterable[str] = (),
     ) -> None:
         """The attempt found no node: the pod is unschedulable until one of these events. Events during the attempt
         count.
 
-        `pace` is that of the attempt's policy; by default the pod keeps its own. `plugins` rejected the pod, and their
+        `backoff` is that of the attempt's policy, by default the pod's own. `plugins` rejected the pod, and their
         queueing hints are used; if it is empty, each of the events moves the pod back. `blamed` are the names of all
         plugins that rejected it, for metrics.
         """
@@ -284,7 +284,7 @@ class Queue:
         asked, profile, group = self._group_of(
             item.pod, retry_events, plugins
         )  # before the attempt ends: calls plugins
-        if not self._land(item, retry_events, pace):
+        if not self._land(item, retry_events, backoff):
             return
         item.plugins, item.profile, item.group = asked, profile, group
         self._blame(item, blamed)
@@ -295,9 +295,9 @@ class Queue:
         else:
             self._enter(item, Part.UNSCHEDULABLE, causes.ATTEMPT_FAILED)
 
-    def fail(self, item: QueuedPod, pace: BackoffSettings | None = None) -> None:
+    def fail(self, item: QueuedPod, backoff: BackoffSettings | None = None) -> None:
         """The attempt ended with an error: try again after the backoff."""
-        if self._land(item, NOTHING, pace):
+        if self._land(item, NOTHING, backoff):
             item.failed = not item.outdated
             self._enter(item, Part.ACTIVE if item.outdated else Part.BACKOFF, causes.ATTEMPT_FAILED)
 
@@ -325,7 +325,12 @@ class Queue:
         return True
 
     def retry(
-        self, pod: Pod, attempts: int, pace: BackoffSettings = PACE, queued: float | None = None, decider: object = None
+        self,
+        pod: Pod,
+        attempts: int,
+        backoff: BackoffSettings = DEFAULT_BACKOFF,
+        queued: float | None = None,
+        decider: object = None,
     ) -> None:
         """Queue a pod again that had left with a node and did not get it: after the backoff of this many attempts.
 
@@ -334,7 +339,9 @@ class Queue:
         if pod.uid in self._items:
             return
         now = self._clock.now()
-        item = QueuedPod(pod, next(self._sequence), now, attempts=attempts, pace=pace, queued=queued, decider=decider)
+        item = QueuedPod(
+            pod, next(self._sequence), now, attempts=attempts, backoff=backoff, queued=queued, decider=decider
+        )
         self._items[pod.uid] = item
         self._count_backoff(item)
         item.failed = True
@@ -342,11 +349,11 @@ class Queue:
 
     # --- events and policies -------------------------------------------------------------------------------------
 
-    def wake(self, news: Iterable[Change | Event]) -> None:
+    def wake(self, changes: Iterable[Change | Event]) -> None:
         """Handle events: move the pods that they may help back to the active queue or to backoff. A policy event may
         help every pod; an event without details may help every pod that listens to it.
         """
-        for change in _as_changes(news):
+        for change in _as_changes(changes):
             if self._in_flight or self._lent:
                 self._log.note(change)
             if Event.POLICY in change.events:
@@ -479,12 +486,12 @@ class Queue:
         moment = min((order[0] for order, _ in firsts), default=None)
         return None if moment is None else moment - self._clock.now()
 
-    def _land(self, item: QueuedPod, retry_events: frozenset[Event], pace: BackoffSettings | None) -> bool:
+    def _land(self, item: QueuedPod, retry_events: frozenset[Event], backoff: BackoffSettings | None) -> bool:
         """End the attempt; False if the pod has left or was gated meanwhile."""
         if not self.is_in_flight(item):
             return False
         self._leave(item)
-        item.pace = pace or item.pace
+        item.backoff = backoff or item.backoff
         self._count_backoff(item)
         item.retry_events, item.plugins = retry_events, ()
         if item.pod.gates:
@@ -509,8 +516,8 @@ class Queue:
     def _count_backoff(self, item: QueuedPod) -> None:
         item.since = self._clock.now()
         doublings = min(max(item.attempts - 1, 0), MOST_DOUBLINGS)
-        pace = item.pace
-        item.ready = item.since + min(pace.first_backoff_seconds * 2**doublings, pace.longest_backoff_seconds)
+        backoff = item.backoff
+        item.ready = item.since + min(backoff.first_backoff_seconds * 2**doublings, backoff.longest_backoff_seconds)
 
     def _helps(self, change: Change, item: QueuedPod) -> bool:
         if Event.POLICY in change.events:
@@ -544,7 +551,7 @@ class Queue:
         anywhere, here = self._concerned(change)
         for node, groups in (("", anywhere), (change.node, here)):
             if groups:
-                self._look(self._openings.open(node, change, groups, self._parked), ASKED_AT_ONCE)
+                self._look(self._openings.open(node, change, groups, self._unschedulable_number), ASKED_AT_ONCE)
         if self._openings.are_due:  # `pop` goes on with the rest
             self._signal.set()
 
@@ -587,7 +594,7 @@ class Queue:
             if room <= 0:
                 break
             for item in list(islice(group.members.values(), room)):
-                if item.parked <= hope.mark:
+                if item.unschedulable_number <= hope.mark:
                     slow += self._bring_back(item, opening, causes.cause_of(helpful[0]))
             if not _is_untried(group, hope):
                 del opening.hopes[group]
@@ -651,9 +658,9 @@ class Queue:
             heap.push(item.uid, (item.ready, *self._turn(item)), item)
         elif part is Part.UNSCHEDULABLE:
             self.counters.unschedulable[cause] += 1
-            self._parked += 1
-            item.parked, item.returning = self._parked, False
-            flush = item.since + item.pace.flush_seconds
+            self._unschedulable_number += 1
+            item.unschedulable_number, item.returning = self._unschedulable_number, False
+            flush = item.since + item.backoff.flush_seconds
             self._unschedulable.add(item, (flush, *self._turn(item)))
         elif part is Part.GATED:
             if cause:
@@ -695,7 +702,7 @@ def _listens(item: QueuedPod | None, change: Change) -> TypeGuard[QueuedPod]:
 
 def _is_untried(group: Group, hope: Hope) -> bool:
     """Whether a pod of the group has not been tried since; a group without pods is never used again."""
-    return bool(group.members) and group.first.parked <= hope.mark
+    return bool(group.members) and group.first.unschedulable_number <= hope.mark
 
 
 def _is_of(change: Change, item: QueuedPod) -> bool:
@@ -703,9 +710,9 @@ def _is_of(change: Change, item: QueuedPod) -> bool:
     return getattr(change.new or change.old, "uid", None) == item.uid
 
 
-def _as_changes(news: Iterable[Change | Event]) -> list[Change]:
+def _as_changes(happened: Iterable[Change | Event]) -> list[Change]:
     """Each change, and all events without details as one change."""
-    given = list(news)
+    given = list(happened)
     events = frozenset(one for one in given if isinstance(one, Event))
     changes = [one for one in given if isinstance(one, Change)]
     return [*changes, Change(events)] if events else changes

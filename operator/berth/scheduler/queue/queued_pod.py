@@ -15,7 +15,7 @@ from berth.scheduler.measures import Stopwatch
 from berth.scheduler.queue.openings import Opening
 from berth.scheduler.queue.unschedulable import Profile
 
-PACE = BackoffSettings()
+DEFAULT_BACKOFF = BackoffSettings()
 UNKNOWN = Profile()
 
 
@@ -43,7 +43,7 @@ class QueuedPod:
     tried: float = 0.0  # when its last attempt began
     stopwatch: Stopwatch | None = None  # of its attempt, if it is measured
     blamed: tuple[str, ...] = ()  # the names of the plugins that rejected it
-    pace: BackoffSettings = PACE  # of its last attempt
+    backoff: BackoffSettings = DEFAULT_BACKOFF  # of its last attempt
     ready: float = 0.0  # when its backoff is over
     failed: bool = False  # the last attempt ended with an error, so its backoff is never cut short
     retry_events: frozenset[Event] = NOTHING
@@ -51,7 +51,7 @@ class QueuedPod:
     profile: Profile = UNKNOWN  # what these plugins say about it
     group: Hashable = None  # equal for unschedulable pods that the same events help
     decider: object = None  # of its last attempt: the policy, or the reason why there was none
-    parked: int = 0  # sequence number, set when it became unschedulable
+    unschedulable_number: int = 0  # sequence number, set when it became unschedulable
     opening: Opening | None = None  # that moved it back, while it is active
     returning: bool = False  # it goes behind new pods
     began: int = 0  # position in the change log at which its attempt began
