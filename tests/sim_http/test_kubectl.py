@@ -75,7 +75,7 @@ async def test_get_prints_the_usual_columns(kubectl: Kubectl) -> None:
     assert [line.split()[0] for line in pods[1:]] == ["session-bound", "session-pod"]
     assert (await kubectl.says("get nodes")).splitlines()[1].split()[:2] == ["session-node", "Ready"]
     header, row = (await kubectl.says("get sp")).splitlines()
-    assert " ".join(header.split()) == "NAME SCHEDULER MODE ACTIVE ACCEPTED IN FORCE PLACED PENDING AGE"
+    assert " ".join(header.split()) == "NAME SCHEDULER MODE READY ACTIVE ACCEPTED IN FORCE PLACED PENDING AGE"
     assert row.split()[:2] == ["session", "session"]
 
 
