@@ -33,6 +33,7 @@ from control_plane.client import Client
 pytestmark = pytest.mark.cluster
 
 EXPLANATIONS = "v1alpha1.explain.berth.dev"  # the APIService
+WEBHOOK = "policies.berth.dev"  # its configuration, and the webhook in it
 POLICY_KIND, PEERING_KIND = "schedulingpolicies.berth.dev", "clusterkopfpeerings.kopf.dev"
 # The Prometheus operator's kinds, with a schema that takes anything: what is in them is checked elsewhere.
 MONITORING = ("ServiceMonitor", "PrometheusRule")
@@ -336,6 +337,24 @@ def test_an_upgrade_leaves_what_the_leader_has_registered(audited: AuditedPlane)
     found = audited.kubectl("get", "endpointslice", "berth-explain", "-n", NAMESPACE, "-o", address).stdout
     assert found == "192.0.2.1:10262"
     assert audited.kubectl("get", "apiservice", EXPLANATIONS, "-o", "jsonpath={.spec.caBundle}").stdout
+
+
+def test_an_upgrade_leaves_the_certificate_that_the_webhook_trusts_and_off_removes_it(audited: AuditedPlane) -> None:
+    install(audited, {"webhook": {"enabled": True}})
+    client = {"caBundle": base64.b64encode(certificate()).decode()}
+    trust = {"webhooks": [{"name": WEBHOOK, "clientConfig": client}]}
+    audited.kubectl("patch", "validatingwebhookconfiguration", WEBHOOK, "--type=strategic", "-p", json.dumps(trust))
+
+    upgrade(audited, {"webhook": {"enabled": True, "timeoutSeconds": 3}})
+
+    bundle = "jsonpath={.webhooks[0].clientConfig.caBundle}:{.webhooks[0].timeoutSeconds}"
+    found = audited.kubectl("get", "validatingwebhookconfiguration", WEBHOOK, "-o", bundle).stdout
+    assert found == f"{client['caBundle']}:3"
+
+    upgrade(audited, {"webhook": {"enabled": False}})
+    kinds = "validatingwebhookconfiguration,endpointslice,service"
+    left = audited.kubectl("get", kinds, "-A", "-o", "name").stdout
+    assert "webhook" not in left.replace("validatingwebhookconfiguration", "")
 
 
 def certificate() -> bytes:
