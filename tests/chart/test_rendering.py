@@ -477,7 +477,8 @@ def test_readers_of_metrics_may_read_metrics_and_nothing_else() -> None:
     ]
     binding = chart.one("ClusterRoleBinding", "berth-metrics-reader")
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}]
-    assert len(render().all("ClusterRoleBinding")) == 1
+    names = {binding["metadata"]["name"] for binding in render().all("ClusterRoleBinding")}
+    assert names == {"berth", "berth-explain-page"}
 
 
 def test_the_account_s_token_is_mounted_by_the_pods_that_need_it_only() -> None:
@@ -485,5 +486,5 @@ def test_the_account_s_token_is_mounted_by_the_pods_that_need_it_only() -> None:
 
     assert chart.one("ServiceAccount")["automountServiceAccountToken"] is False
     assert chart.pod["automountServiceAccountToken"] is True
-    [subject] = chart.one("ClusterRoleBinding")["subjects"]
+    [subject] = chart.one("ClusterRoleBinding", "berth")["subjects"]
     assert (subject["name"], subject["namespace"]) == (chart.pod["serviceAccountName"], "berth-system")

@@ -123,6 +123,17 @@ def test_who_views_a_namespace_views_its_explanations_and_nothing_without_a_name
     ]
 
 
+def test_every_user_may_read_the_files_of_the_page_and_by_that_nothing_else() -> None:
+    chart = render()
+    assert chart.one("ClusterRole", "berth-explain-page")["rules"] == [
+        {"apiGroups": ["explain.berth.dev"], "resources": ["ui"], "verbs": ["get", "list"]}
+    ]
+    binding = chart.one("ClusterRoleBinding", "berth-explain-page")
+    assert binding["roleRef"]["name"] == "berth-explain-page"
+    [subject] = binding["subjects"]
+    assert (subject["kind"], subject["name"]) == ("Group", "system:authenticated")
+
+
 def test_rights_of_your_own_are_added() -> None:
     assert EVERYTHING["rbac"]["extraRules"][0] in render(EVERYTHING).rules
 

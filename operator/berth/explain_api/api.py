@@ -20,6 +20,7 @@ from berth.explain_api.access import Access
 from berth.explain_api.front_proxy import Authentication
 from berth.explain_api.limits import Limits
 from berth.explain_api.negotiation import DISCOVERY_GROUP, Form, discovery_form
+from berth.explain_api.page_files import UI, PageFiles
 from berth.explain_api.paging import token
 from berth.explain_api.port import Explanations
 from berth.explain_api.reader import Reader
@@ -59,6 +60,7 @@ class ExplainApi:
         self._watches = Watches(self._reader, self._versions, wall)
         self._wall = wall
         self._documents = _documents()
+        self._page = PageFiles()
         self.counts: Counter[str] = Counter()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -95,6 +97,8 @@ class ExplainApi:
         await self._access.check(user, target)
         if not target.plural:
             return self._document(request, target)
+        if target.plural == UI:
+            return self._page.answer(request, target)
         accept, nodes = request.headers.get("Accept", ""), request.query.getall(NODE, [])
         return read_question(target, request.method, request.query, nodes, accept)
 

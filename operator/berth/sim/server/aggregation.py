@@ -45,6 +45,10 @@ ANSWERED: Final = (
     "Cache-Control",
     "Warning",
     "Content-Security-Policy",
+    "Location",
+    "Referrer-Policy",
+    "X-Content-Type-Options",
+    "X-Frame-Options",
 )
 CHUNK_BYTES: Final = 2**16
 
