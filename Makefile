@@ -22,7 +22,7 @@ JOBS ?= $(if $(filter 1,$(words $(filter tests/%,$(ARGS)))),$(if $(findstring .p
 PYTEST = $(RUN) -m pytest -n '$(JOBS)' --dist worksteal
 
 # Modules are compiled once, and not by each of the many processes that tests start, whatever the environment says.
-test test-all cluster-test: export PYTHONDONTWRITEBYTECODE =
+test test-all cluster-test page-test: export PYTHONDONTWRITEBYTECODE =
 
 # What is drawn from a seed is drawn again from it: the order of sets must not change it from run to run.
 export PYTHONHASHSEED ?= 0
@@ -40,8 +40,8 @@ SIZE ?= 10
 NOMINATED ?=
 OUT ?=
 
-.PHONY: help install demo test test-all check docs site lock sbom control-plane cluster-test oracle vectors device-vectors simulate mutations soak clean
-.PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-explain-steps bench-cluster bench-scale bench-takeover bench-floods bench-writes bench-simulate
+.PHONY: help install demo test test-all check docs site lock sbom control-plane cluster-test page-test screenshots oracle vectors device-vectors simulate mutations soak clean
+.PHONY: bench bench-engine bench-expressions bench-rollouts bench-storms bench-loop-steps bench-explain-steps bench-cluster bench-scale bench-takeover bench-floods bench-writes bench-simulate bench-page
 
 help: ## list the targets
 	@echo "usage: make TARGET [ARGS='...']"
@@ -69,7 +69,7 @@ test: $(READY) ## run the tests that need nothing but Python: make test [ARGS='t
 	$(PYTEST) $(ARGS)
 
 test-all: $(READY) ## the same with the slow ones, and with all examples of property tests: what CI runs
-	$(PYTEST) -m 'not cluster' --hypothesis-profile=full $(ARGS)
+	$(PYTEST) -m 'not cluster and not page' --hypothesis-profile=full $(ARGS)
 
 check: $(READY) ## ruff, mypy --strict, import-linter
 	$(RUN) -m ruff check .
@@ -127,6 +127,14 @@ cluster-test: $(READY) ## run the tests that need a real kube-apiserver, or real
 	@$(CONTROL_PLANE)
 	@$(ORACLE).build --optional
 	$(RUN) -m pytest -m cluster -n '$(JOBS)' --dist loadscope --no-loadscope-reorder $(ARGS)
+
+page-test: $(READY) ## look at the page in Chromium, which is installed if it may be: make page-test [ARGS='-k search']
+	@PYTHONPATH=tests $(RUN) -m page.chromium
+	$(RUN) -m pytest -m page tests/page $(ARGS)
+
+screenshots: $(READY) ## take the pictures of the page in docs/images
+	@PYTHONPATH=tests $(RUN) -m page.chromium
+	@PYTHONPATH=tests $(RUN) -m page.screenshots docs/images
 
 oracle: $(READY) ## build the oracles from kube-scheduler's own code (once; minutes)
 	@$(ORACLE).build
@@ -187,6 +195,10 @@ bench-floods: $(READY) ## what one user can do to the others by multiplying some
 
 bench-simulate: $(READY) ## how long `berth simulate` takes at 5,000 nodes and 10,000 pods: make bench-simulate [ARGS='--nodes 500 --pods 1000']
 	@PYTHONPATH=tests $(RUN) -m bench.simulate $(ARGS)
+
+bench-page: $(READY) ## how long the page takes in a browser at 5,000 nodes: make bench-page [ARGS='--nodes 500']
+	@PYTHONPATH=tests $(RUN) -m page.chromium
+	@PYTHONPATH=tests $(RUN) -m bench.page $(ARGS)
 
 bench-cluster: $(READY) ## Kubernetes' own workloads with kube-scheduler and Berth: make bench-cluster [ARGS='--help']
 	@$(CONTROL_PLANE) --with-scheduler

@@ -18,6 +18,7 @@ FAILING = {
     ("run",): NOWHERE,
     ("why",): ("web", *NOWHERE),
     ("status",): NOWHERE,
+    ("ui",): NOWHERE,
     ("decisions",): ("-A", *NOWHERE),
     ("snapshot",): NOWHERE,
     ("leader",): NOWHERE,

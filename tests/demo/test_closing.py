@@ -21,6 +21,7 @@ ZONE_PANEL_LINES = 8
 class Kept:
     kubeconfig = Path("/tmp/berth-demo-abcdefgh/kubeconfig")
     header_file = Path("/tmp/berth-demo-abcdefgh/header")
+    page = "http://127.0.0.1:65535/apis/explain.berth.dev/v1alpha1/ui/"
     operator_address = "127.0.0.1:40000"
 
 

@@ -60,7 +60,11 @@ async def test_a_small_demo_plays_to_its_end_and_stays_for_kubectl_as_long_as_it
         assert await asyncio.to_thread(read, said.rpartition("export KUBECONFIG=")[2].splitlines()[0])
         health = said.rpartition("curl 'http")[2].partition("'")[0]
         async with aiohttp.ClientSession() as session:
-            for url, headers in ((f"http{health}", {}), (address, {name: value}), (address, {})):
+            for url, headers in (
+                (f"http{health}", {}),
+                (f"http://{address}", {name: value}),
+                (f"http://{address}", {}),
+            ):
                 async with session.get(url, headers=headers) as response:
                     answers.append(f"{response.status} {await response.text()}")
         stopping.set()
@@ -78,6 +82,7 @@ async def test_a_small_demo_plays_to_its_end_and_stays_for_kubectl_as_long_as_it
     assert "readyz check passed" in health
     assert "scheduler_" in metrics
     assert nothing.startswith("401")
+    assert "/apis/explain.berth.dev/v1alpha1/ui/\n" in text
     assert names_in(tmp_path) == ["demo.svg"]
 
 

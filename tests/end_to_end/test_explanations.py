@@ -10,6 +10,10 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
+from berth.cluster.credentials import Credentials, Source
+from berth.ui.loopback import Loopback
+from berth.ui.opening import check_page
+from berth.ui.upstream import UserUpstream
 from control_plane.client import Client
 from end_to_end.explained import (
     GROUP,
@@ -140,3 +144,37 @@ async def test_forged_headers_without_the_front_proxys_certificate_are_refused(w
     headers = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters", "Impersonate-User": "nobody"}
     async with world.api.session.get(f"{GROUP}/namespaces/{SHOP}/explanations", headers=headers) as answer:
         assert answer.status == 403
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+async def test_the_page_is_served_below_the_api(world: World) -> None:
+    async with world.api.session.get(f"{GROUP}/ui/") as answer:
+        assert answer.status == 200
+        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
+        known = {"If-None-Match": answer.headers["ETag"]}
+    async with world.api.session.get(f"{GROUP}/ui/", headers=known) as answer:
+        assert answer.status == 304
+    async with world.api.session.get(f"{GROUP}/ui", allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (301, "ui/")
+    async with world.api.session.get(f"{GROUP}/ui/", headers={"Impersonate-User": "nobody"}) as answer:
+        assert answer.status == 403
+
+
+async def test_berth_ui_shows_the_page_with_the_credentials_of_the_user(world: World) -> None:
+    upstream = UserUpstream(Credentials(Source(str(world.plane.kubeconfig))))
+    loopback = Loopback(upstream)
+    await upstream.open()
+    await loopback.start()
+    try:
+        await check_page(upstream)
+        async with aiohttp.ClientSession() as session:
+            async with session.get(loopback.url) as answer:
+                assert "<title>Berth</title>" in await answer.text()
+            async with session.get(f"{loopback.url.rstrip('/')}{GROUP}/namespaces/{SHOP}/explanations/big") as answer:
+                assert (await answer.json())["status"]["state"] == "Unschedulable"
+    finally:
+        await loopback.stop()
+        await upstream.close()

@@ -26,6 +26,7 @@ EXAMPLES = """examples:
   %(prog)s why web-7d -n shop                         why is the pod pending, and what would help
   %(prog)s status                                     is it healthy, what waits and why
   %(prog)s decisions -A -w                            placements as they are made
+  %(prog)s ui                                         the cluster and its decisions in a browser
   %(prog)s leader                                     which replica leads, and who stands by
   %(prog)s simulate --drain node-3                    what would happen, without anything happening
   %(prog)s policy lint policies/*.yaml                what is wrong with these policies, if anything
@@ -43,6 +44,7 @@ COMMANDS = {
     "decisions": ("show the latest placements, and with -w those that follow", "berth.cli.decisions"),
     "top": ("watch nodes, queue and decisions live, on a terminal", "berth.cli.top"),
     "snapshot": ("write everything that decisions read into one file", "berth.cli.snapshot"),
+    "ui": ("show nodes, queue and decisions in a browser", "berth.cli.ui"),
     "leader": ("show which replica leads, and who stands by", "berth.cli.leader"),
     "simulate": ("show what would happen: where pods would go, and what would stay pending", "berth.cli.simulate"),
     "completion": ("print the completion script of a shell", "berth.cli.completion"),

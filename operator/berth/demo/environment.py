@@ -148,6 +148,11 @@ class EmbeddedEnvironment:
         """The end of it."""
         return self._operator.tail()
 
+    @property
+    def page(self) -> str:
+        """The address of the page. The embedded API server is on this machine, and asks for no credentials."""
+        return f"{self._server.url}/apis/{EXPLAIN_API}/ui/"
+
     async def wait_broken(self) -> None:
         """Return when something that should last has ended."""
         lasting = [asyncio.ensure_future(self._operator.wait_ended()), *self._tasks]

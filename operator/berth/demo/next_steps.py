@@ -16,6 +16,9 @@ class KeptCluster(Protocol):
     header_file: Path
     operator_address: str
 
+    @property
+    def page(self) -> str: ...
+
 
 def steps_afterwards() -> list[str]:
     """Three commands for a user whose demo is over."""
@@ -36,11 +39,12 @@ def steps_on_cluster(cluster: KeptCluster) -> list[str]:
         f"{_berth()} top": "nodes and decisions, live",
     }
     return [
+        f"The page: {cluster.page}",
         "The cluster stays until Ctrl-C. In another terminal:",
         f"  export KUBECONFIG={cluster.kubeconfig}",
         *_aligned(steps),
         f"  curl 'http://{cluster.operator_address}/readyz?verbose'",
-        f"  curl -H @{cluster.header_file} http://{cluster.operator_address}/metrics",
+        f"  curl -H @{cluster.header_file} {cluster.operator_address}/metrics",
     ]
 
 
