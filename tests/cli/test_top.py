@@ -46,7 +46,7 @@ def test_nodes_queue_reasons_and_decisions_are_drawn() -> None:
     view = TopView(cluster_view(), nodes, [decision(1, "web")], [PENDING])
     text = render(view, width=140)
     assert "berth-0 leads" in text
-    assert "a  1 nodes, 1 in use, 0 empty, cpu 50 %" in text
+    assert "a  1 node, 1 in use, 0 empty, cpu 50 %" in text
     assert f"│ {STEPS[-1]}  " in text
     for words in ("12 on 3 nodes", "2.5 pods/s", "4 InsufficientResource", "3, 1 with problems"):
         assert words in text

@@ -53,7 +53,7 @@ async def test_status_says_who_leads_what_waits_and_why(world: World, capsys: Ca
     assert await ask(world, "status") == 0
     out = capsys.readouterr().out
     assert out.startswith("Berth is healthy: ")
-    assert " leads.\n1 nodes, 0 pods placed, 2 pending\n" in out
+    assert " leads.\n1 node, 0 pods placed, 2 pending\n" in out
     assert "InsufficientResource   2\n" in out
     assert "(built-in)" in out
     assert await ask(world, "status", "-o", "json") == 0
@@ -83,5 +83,5 @@ async def test_top_draws_the_cluster_on_a_terminal(world: World, monkeypatch: py
     assert await ask(world, "top") == 130
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
-    for words in ("1 nodes, 0 in use, ", "2 InsufficientResource", "shop/big"):
+    for words in ("1 node, 0 in use, ", "2 InsufficientResource", "shop/big"):
         assert words in text

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from berth.demo.picture import BUCKETS, DrawnNode, Fullness, Picture, bucket, fullness_of
+from berth.policy.wording import count
 
 STEPS = "▁▂▃▄▅▆▇█"
 NOTHING = "·"
@@ -129,7 +130,7 @@ def _zone_title(zone: str, nodes: Sequence[DrawnNode], together: int) -> Text:
     fullness = fullness_of(nodes)
     title = Text.assemble(
         (zone or "no zone", "bold"),
-        f"  {fullness.nodes} nodes, {fullness.in_use} in use, ",
+        f"  {count(fullness.nodes, 'node')}, {fullness.in_use} in use, ",
         (f"{fullness.empty} empty", "bold" if fullness.empty else ""),
         f", cpu {fullness.cpu_percent:.0f} %",
     )
