@@ -15,7 +15,7 @@ from page.chromium import MISSING, find_chromium
 from page.site import running_site
 from page.worlds import fill
 
-NODES, UPDATES = 5000, 10
+NODES, UPDATES = 5000, 4
 LAST = "performance.getEntriesByName('berth-nodes-update')[0]"
 
 

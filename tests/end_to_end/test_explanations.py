@@ -157,8 +157,9 @@ async def test_the_page_is_served_below_the_api(world: World) -> None:
         known = {"If-None-Match": answer.headers["ETag"]}
     async with world.api.session.get(f"{GROUP}/ui/", headers=known) as answer:
         assert answer.status == 304
-    async with world.api.session.get(f"{GROUP}/ui", allow_redirects=False) as answer:
-        assert (answer.status, answer.headers["Location"]) == (301, "ui/")
+    async with world.api.session.get(f"{GROUP}/ui") as answer:
+        assert answer.status == 200
+        assert "url=ui/" in await answer.text()
     async with world.api.session.get(f"{GROUP}/ui/", headers={"Impersonate-User": "nobody"}) as answer:
         assert answer.status == 403
 

@@ -99,7 +99,7 @@ class RunningApi:
         sent = [("X-Remote-User", user), *(("X-Remote-Group", group) for group in groups)]
         sent += [*(headers or {}).items(), *([("Accept", accept)] if accept else [])]
         address = self.url + (path if path.startswith("/") else PREFIX + path)
-        async with session.request(method, address, headers=sent, allow_redirects=False) as answer:
+        async with session.request(method, address, headers=sent) as answer:
             return Answer(answer.status, answer.headers, await answer.text())
 
 

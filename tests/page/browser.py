@@ -79,6 +79,10 @@ class ScriptFailed(AssertionError):
     """An expression of a test failed in the page."""
 
 
+class NavigatedAway(ScriptFailed):
+    """The page that an expression waited in has been left for another one."""
+
+
 class Page:
     """A tab. `requests` are the addresses that it asked for, `complaints` what its console says of errors."""
 
@@ -113,7 +117,8 @@ class Page:
         if "id" in message:
             answer = self._answers.pop(message["id"])
             if "error" in message:
-                answer.set_exception(ScriptFailed(str(message["error"])))
+                problem = str(message["error"])
+                answer.set_exception((NavigatedAway if "navigated" in problem else ScriptFailed)(problem))
             elif not answer.done():
                 answer.set_result(message["result"])
             return
@@ -159,6 +164,8 @@ class Page:
         }})"""
         try:
             return await self.get(waiting)
+        except NavigatedAway:
+            return await self.until(expression)
         except TimeoutError:
             shown = await self.get("document.body.innerText")
             raise AssertionError(f"{expression} has not become true. The page says:\n{shown}") from None

@@ -240,3 +240,9 @@ async def test_names_are_shown_and_never_read_as_markup(page: Page, site: Site) 
     await page.open(site.url + "#/pod/shop/evil")
     await page.until_text("#detail", evil)
     assert await page.get("document.querySelectorAll('main img').length") == 0
+
+
+async def test_the_address_without_a_slash_leads_to_the_page(page: Page, site: Site) -> None:
+    await page.open(site.url.rstrip("/"))
+    await page.until_text("#facts", "60")
+    assert (await page.get("location.pathname")).endswith("/ui/")

@@ -36,6 +36,12 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+# For the path without a slash at its end, below which the browser would not find the other files. The page leads on
+# itself: the API server passes no redirects of aggregated APIs on.
+LEADS_ON: Final = b"""<!doctype html>
+<html lang="en"><head><title>Berth</title><meta http-equiv="refresh" content="0; url=ui/"></head>
+<body><a href="ui/">The page</a></body></html>
+"""
 # Kept by the browser, and asked for again each time: an upgrade shows at once, and costs an answer of 304 otherwise.
 CACHED: Final = "no-cache"
 
@@ -63,8 +69,7 @@ class PageFiles:
         if request.method not in READING:
             raise not_allowed(READING)
         if not target.name and not target.path.endswith("/"):
-            # The browser would look for the other files one level up.
-            return raw(b"", found.content_type, 301, {"Location": f"{UI}/"})
+            return raw(LEADS_ON, found.content_type)
         headers = {"ETag": found.etag, "Cache-Control": CACHED, "Content-Security-Policy": POLICY}
         if _is_known(request.headers.get("If-None-Match", ""), found.etag):
             return raw(b"", found.content_type, 304, headers)

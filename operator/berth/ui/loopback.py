@@ -29,7 +29,7 @@ from berth.ui.upstream import Upstream
 ADDRESS: Final = "127.0.0.1"
 PAGE: Final = f"{PREFIX}{UI}/"
 PASSED_ON: Final = ("Accept", "If-None-Match")
-ANSWERED: Final = ("Content-Type", "ETag", "Cache-Control", "Content-Security-Policy", "Location", "Retry-After")
+ANSWERED: Final = ("Content-Type", "ETag", "Cache-Control", "Content-Security-Policy", "Retry-After")
 # Whatever is answered: no other site learns the secret, shows the page in a frame, or reads what it shows.
 HEADERS: Final = {
     "Referrer-Policy": "no-referrer",

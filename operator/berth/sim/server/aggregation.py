@@ -45,7 +45,6 @@ ANSWERED: Final = (
     "Cache-Control",
     "Warning",
     "Content-Security-Policy",
-    "Location",
     "Referrer-Policy",
     "X-Content-Type-Options",
     "X-Frame-Options",
