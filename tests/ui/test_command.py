@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from berth.cli import ui
+from berth.cli.actions import ui
 from berth.cluster.credentials import Credentials, Source
 from berth.ui.opening import NoPage, check_page, has_screen
 from berth.ui.upstream import UserUpstream
