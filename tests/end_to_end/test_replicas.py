@@ -244,7 +244,8 @@ def of_the_chart(plane: ControlPlane, folder: Path, count: int, *, lifetime_seco
         lifetime_seconds=lifetime_seconds,
         kubeconfig=kubeconfig,
         users=[credential_of(token) for token in tokens],
-        arguments=[f"--config={configuration}"],
+        # In a cluster each replica has an address of its own, here all share one.
+        arguments=[f"--config={configuration}", "--explain-address=127.0.0.1:0"],
     )
 
 
