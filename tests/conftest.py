@@ -35,12 +35,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "and five minutes without an API server",
     )
     parser.addoption("--pods", type=int, help="how many random infeasible pods are explained (tests/explain: 60)")
-    parser.addoption("--pods-seed", help="the seed of them; by default another one in every run, which is printed")
+    parser.addoption("--pods-seed", help="the seed of them; with --pods another one in every run, which is printed")
 
 
 @pytest.fixture(scope="session")
 def pods_seed(request: pytest.FixtureRequest) -> str:
-    return str(request.config.getoption("--pods-seed") or secrets.token_hex(4))
+    chosen = "0" if request.config.getoption("--pods") is None else secrets.token_hex(4)
+    return str(request.config.getoption("--pods-seed") or chosen)
 
 
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no types

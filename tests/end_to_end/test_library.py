@@ -88,8 +88,8 @@ async def test_kubectl_applies_the_whole_library_and_shows_it(
     await wait_for_policies(api, taken)
     [head, *lines] = control_plane.kubectl("get", "schedulingpolicies").stdout.splitlines()
     assert " ".join(head.split()) == "NAME SCHEDULER MODE READY ACTIVE ACCEPTED IN FORCE PLACED PENDING AGE"
-    shown = {line.split()[0]: line.split()[1:5] for line in lines}
+    shown = {line.split()[0]: line.split()[1:6] for line in lines}
     for name, scheduler in expected.items():
         mode, active = ("Shadow", "False") if name == "shadow-canary" else ("Active", "True")
-        assert shown[name] == [scheduler, mode, active, "True"]
+        assert shown[name] == [scheduler, mode, "True", active, "True"]
     assert "weight" in control_plane.kubectl("explain", "sp.spec.priorities").stdout
