@@ -34,6 +34,16 @@ def web(node: str, name: str = "web") -> Pod:
     return parse_pod(make_pod(name, uid=name, node=node, labels={"app": "web"}))
 
 
+def evict(disruptions: Disruptions, state: State, *names: str) -> None:
+    """Decides that the pods are evicted from node a, all before the first is gone."""
+    for name in names:
+        state.table.add_pod(web("a", name), "a")
+        disruptions.begin(web("a", name), "a")
+    for name in names:
+        state.table.remove_pod(name)
+        disruptions.follow(name)
+
+
 async def test_a_pod_that_is_to_leave_the_node_that_it_came_to_counts_although_it_left_another() -> None:
     clock, state = VirtualClock(), state_with_budget()
     disruptions = Disruptions(state, clock)
@@ -74,12 +84,7 @@ async def test_a_pod_that_is_relabelled_while_it_is_to_leave_counts_against_its_
 async def test_an_eviction_counts_until_the_budget_has_as_many_fewer_healthy_pods() -> None:
     clock, state = VirtualClock(), state_with_budget()
     disruptions = Disruptions(state, clock)
-    for name in ("first", "second"):
-        state.table.add_pod(web("a", name), "a")
-        disruptions.begin(web("a", name), "a")
-    for name in ("first", "second"):
-        state.table.remove_pod(name)
-        disruptions.follow(name)
+    evict(disruptions, state, "first", "second")
     await clock.advance(LEAST_SECONDS)
     disruptions.on_event(put_budget(state, version="2", healthy=5))  # by a controller that has seen neither go
     disruptions.end_included()
@@ -95,10 +100,7 @@ async def test_an_eviction_counts_until_the_budget_has_as_many_fewer_healthy_pod
 async def test_an_eviction_that_a_budget_included_once_stops_counting_although_new_pods_are_healthy_since() -> None:
     clock, state = VirtualClock(), state_with_budget()
     disruptions = Disruptions(state, clock)
-    state.table.add_pod(web("a"), "a")
-    disruptions.begin(web("a"), "a")
-    state.table.remove_pod("web")
-    disruptions.follow("web")
+    evict(disruptions, state, "web")
     disruptions.on_event(put_budget(state, version="2", healthy=4))
     disruptions.on_event(put_budget(state, version="3", healthy=6))
     disruptions.end_included()
@@ -111,10 +113,7 @@ async def test_an_eviction_that_a_budget_included_once_stops_counting_although_n
 async def test_an_eviction_stops_counting_against_a_budget_that_is_deleted() -> None:
     clock, state = VirtualClock(), state_with_budget()
     disruptions = Disruptions(state, clock)
-    state.table.add_pod(web("a"), "a")
-    disruptions.begin(web("a"), "a")
-    state.table.remove_pod("web")
-    disruptions.follow("web")
+    evict(disruptions, state, "web")
     event = put_budget(state, version="2", healthy=5)
     state.drop("PodDisruptionBudget", KEY)
     disruptions.on_event(event._replace(is_removal=True))
