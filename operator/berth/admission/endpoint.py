@@ -1,7 +1,7 @@
 """The endpoint: where the webhook listens, in the serving thread, and how much of the scheduler's time it takes.
 
 Policies are judged in the scheduler's loop, which has them, one after another. After each the endpoint waits three
-times as long as that took, so that it takes at most a quarter of the loop's time, whoever asks and how often. An API
+times as long as that took, so that it takes at most a quarter of the loop's time, however many ask. An API
 server that gets no answer in time stores the policy, and its status tells what is wrong with it.
 
 Clients are not identified: an answer says whether a policy is valid, which anybody can find out with `berth policy
@@ -24,6 +24,7 @@ from berth.policy.reviewing import PolicyReview
 from berth.serving.addresses import ListenAddress
 from berth.serving.bridge import Bridge, BridgeTimeout
 from berth.serving.certificates import context_of
+from berth.serving.certified_endpoint import CertifiedEndpoint
 from berth.serving.listener import Listener
 from berth.serving.responses import plain, raw
 from berth.serving.serving_certificate import ServedCertificate
@@ -92,36 +93,25 @@ async def _read(request: web.BaseRequest) -> bytes:
     return bytes(body)
 
 
-class WebhookEndpoint:
+class WebhookEndpoint(CertifiedEndpoint):
     """Implements `berth.serving.server.Endpoint`."""
 
     flag: Final = "--webhook-address"
 
     def __init__(self, address: ListenAddress, judge: Judge, certificate: ServedCertificate) -> None:
-        self.address = address
+        super().__init__(address, certificate)
         self._judge = judge
-        self._certificate = certificate
         self._context: tuple[bytes, ssl.SSLContext] | None = None
-        self._connections: Counter[str] = Counter()
-        self._listening_on = 0
         self._webhook: Webhook | None = None
 
-    @property
-    def port(self) -> int:
-        """The port that is served on; 0 before that."""
-        return self._listening_on
-
-    def prepare(self) -> None:
-        self._certificate.prepare()
-
     def make_listener(self, opened: socket.socket, bridge: Bridge, counts: Counter[str]) -> Listener:
-        self._listening_on = int(opened.getsockname()[1])
+        self.note_port(opened)
         self._webhook = Webhook(self._judge, bridge)
-        return Listener(opened, self._webhook.answer, self._tls, self._connections, answer_seconds=ANSWER_SECONDS)
+        return Listener(opened, self._webhook.answer, self._tls, self.connections, answer_seconds=ANSWER_SECONDS)
 
     def _tls(self) -> ssl.SSLContext:
         """Returns the context of the certificate that is to be served now."""
-        pem = self._certificate.pem()
+        pem = self.certificate.pem()
         if self._context is None or self._context[0] != pem:
             self._context = (pem, context_of(pem))
         return self._context[1]
@@ -129,4 +119,4 @@ class WebhookEndpoint:
     def statistics(self) -> dict[str, Any]:
         """Returns connections and answers by outcome; may be called from any thread."""
         answers = {} if self._webhook is None else dict(self._webhook.counts)
-        return {"connections": dict(self._connections), "answers": answers}
+        return {"connections": dict(self.connections), "answers": answers}

@@ -12,6 +12,7 @@ from berth.explain_api.watches import LONGEST_SECONDS
 from berth.scheduler.access_review import ResourceReviews
 from berth.serving.addresses import ListenAddress
 from berth.serving.bridge import Bridge
+from berth.serving.certified_endpoint import CertifiedEndpoint
 from berth.serving.listener import Listener
 from berth.serving.serving_certificate import ServedCertificate
 
@@ -19,7 +20,7 @@ MAX_HEADERS: Final = 1000  # one for each group of a user
 ANSWER_SECONDS: Final = LONGEST_SECONDS + 60.0
 
 
-class ExplainEndpoint:
+class ExplainEndpoint(CertifiedEndpoint):
     """Implements `berth.serving.server.Endpoint`. `front_proxy` and the certificate are read in the serving thread."""
 
     flag: Final = "--explain-address"
@@ -32,32 +33,21 @@ class ExplainEndpoint:
         certificate: ServedCertificate,
         front_proxy: Callable[[], FrontProxy | None],
     ) -> None:
-        self.address = address
-        self._port = port
+        super().__init__(address, certificate)
+        self._explanations = port
         self._reviews = reviews
-        self._certificate = certificate
         self._front_proxy = front_proxy
-        self._counts: Counter[str] = Counter()
-        self._listening_on = 0
         self._api: ExplainApi | None = None
 
-    @property
-    def port(self) -> int:
-        """The port that is served on; 0 before that."""
-        return self._listening_on
-
-    def prepare(self) -> None:
-        self._certificate.prepare()
-
     def make_listener(self, opened: socket.socket, bridge: Bridge, counts: Counter[str]) -> Listener:
-        self._listening_on = int(opened.getsockname()[1])
-        authentication = Authentication(self._certificate.pem, self._front_proxy)
-        self._api = ExplainApi(self._port, authentication, self._reviews, bridge)
+        self.note_port(opened)
+        authentication = Authentication(self.certificate.pem, self._front_proxy)
+        self._api = ExplainApi(self._explanations, authentication, self._reviews, bridge)
         return Listener(
             opened,
             self._api.answer,
             authentication.context,
-            self._counts,
+            self.connections,
             answer_seconds=ANSWER_SECONDS,
             max_headers=MAX_HEADERS,
         )
@@ -65,4 +55,4 @@ class ExplainEndpoint:
     def statistics(self) -> dict[str, Any]:
         """Returns connections and answers by outcome; may be called from any thread."""
         answered = {} if self._api is None else self._api.statistics()
-        return {"connections": dict(self._counts), **answered}
+        return {"connections": dict(self.connections), **answered}

@@ -14,7 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from berth.sim.errors import StatusError, bad_request
+from berth.model.label_selectors import SelectorError, parse_label_selector
+from berth.model.selectors import EVERYTHING as ALL_LABELS
+from berth.model.selectors import LabelSelector
+from berth.sim.errors import bad_request
 from berth.sim.objects import Object, read
 
 METADATA_FIELDS: Final = {"metadata.name": "metadata.name", "metadata.namespace": "metadata.namespace"}
@@ -64,43 +67,21 @@ EVENT_FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
 BOOLEANS: Final = frozenset({"spec.hostNetwork", "spec.unschedulable"})
 NUMBERS: Final = frozenset({"status.replicas", "status.succeeded"})
 
-NAME_WORDS: Final = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
-    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
-VALUE_WORDS: Final = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
-PREFIX_WORDS: Final = (
-    "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
-    "must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]")
-SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)")
-OPERATORS: Final = "in, notin, =, ==, !=, gt, lt"
-
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Which objects a list or a watch is about. `everything` is known, so that the common case costs nothing."""
 
-    labels: tuple[Callable[[Mapping[str, str]], bool], ...] = ()
+    labels: LabelSelector = ALL_LABELS
     fields: tuple[Callable[[Object], bool], ...] = ()
 
     @property
     def everything(self) -> bool:
-        return not self.labels and not self.fields
+        return not self.labels.requirements and not self.fields
 
     def matches(self, body: Object) -> bool:
-        if self.labels:
-            labels = body["metadata"].get("labels") or {}
-            if not all(test(labels) for test in self.labels):
-                return False
+        if self.labels.requirements and not self.labels.matches(body["metadata"].get("labels") or {}):
+            return False
         return all(test(body) for test in self.fields)
 
 
@@ -111,148 +92,17 @@ def select(labels: str, fields: str, offered: Mapping[str, str]) -> Selection:
     """The selection that two texts of a query ask for; `offered` are the fields of the kind."""
     if not labels and not fields:
         return EVERYTHING
-    return Selection(tuple(_Parser(labels).requirements()), tuple(_field_tests(fields, offered)))
+    try:
+        selector = parse_label_selector(labels)
+    except SelectorError as error:
+        raise bad_request(str(error)) from None
+    return Selection(selector, tuple(_field_tests(fields, offered)))
 
 
 def offered_fields(storage: str, group: str) -> Mapping[str, str]:
     if storage == "events":
         return EVENT_FIELDS[group]
     return FIELDS.get(storage, METADATA_FIELDS)
-
-
-def label_key_problem(key: str) -> str | None:
-    """Why a text cannot be the key of a label or annotation, or None."""
-    prefix, slash, name = key.rpartition("/")
-    if slash and (not prefix or len(prefix) > 253 or not SUBDOMAIN.fullmatch(prefix)):
-        return PREFIX_WORDS
-    return None if NAME.fullmatch(name) else NAME_WORDS
-
-
-def label_value_problem(value: str) -> str | None:
-    return None if not value or NAME.fullmatch(value) else VALUE_WORDS
-
-
-# -- labels ------------------------------------------------------------------------------------------------------------
-
-
-class _Parser:
-    """Label selectors as kubectl and clients write them. A token that is not there reads as the empty text."""
-
-    def __init__(self, text: str) -> None:
-        self._tokens = [match.group(1) for match in TOKEN.finditer(text)]
-        self._at = 0
-
-    def requirements(self) -> list[Callable[[Mapping[str, str]], bool]]:
-        tests: list[Callable[[Mapping[str, str]], bool]] = []
-        while self._peek():
-            tests.append(self._requirement())
-            separator = self._next()
-            if separator and separator != ",":
-                raise _unparsable(f"found '{separator}', expected: ',' or 'end of string'")
-            if separator and not self._peek():
-                raise _unparsable("found '', expected: identifier after ','")
-        return tests
-
-    def _requirement(self) -> Callable[[Mapping[str, str]], bool]:
-        if self._peek() == "!":
-            self._next()
-            key = self._key()
-            return lambda labels: key not in labels
-        key = self._key()
-        if self._peek() in ("", ","):
-            return lambda labels: key in labels
-        return self._comparison(key, self._next())
-
-    def _comparison(self, key: str, operator: str) -> Callable[[Mapping[str, str]], bool]:
-        match operator:
-            case "in":
-                values = self._values()
-                return lambda labels: labels.get(key) in values
-            case "notin":
-                values = self._values()
-                return lambda labels: labels.get(key) not in values
-            case "=" | "==":
-                value = self._value()
-                return lambda labels: labels.get(key) == value
-            case "!=":
-                value = self._value()
-                return lambda labels: labels.get(key) != value
-            case ">" | "<":
-                return self._bound(key, operator)
-        raise _unparsable(f"found '{operator}', expected: {OPERATORS}")
-
-    def _bound(self, key: str, operator: str) -> Callable[[Mapping[str, str]], bool]:
-        text = self._value()
-        if _integer(text) is None:
-            raise _unparsable(
-                f"values[0][{key}]: Invalid value: \"{text}\": for 'Gt', 'Lt' operators, the value must be an integer"
-            )
-        bound, sign = int(text), 1 if operator == ">" else -1
-
-        def beyond(labels: Mapping[str, str]) -> bool:
-            number = _integer(labels.get(key, ""))
-            return number is not None and sign * (number - bound) > 0
-
-        return beyond
-
-    def _values(self) -> frozenset[str]:
-        if (opening := self._next()) != "(":
-            raise _unparsable(f"found '{opening}' expected: '('")
-        values: set[str] = set()
-        expects_value = True
-        while True:
-            token = self._next()
-            if token == ")":
-                return frozenset(values | {""}) if expects_value else frozenset(values)
-            if token == ",":
-                values |= {""} if expects_value else set()
-                expects_value = True
-            elif token and expects_value and token not in "=!<>()":
-                values.add(_checked_value(token))
-                expects_value = False
-            else:
-                raise _unparsable(f"found '{token}', expected: ',' or ')'")
-
-    def _value(self) -> str:
-        if self._peek() in ("", ","):
-            return ""
-        token = self._next()
-        if token in ("(", ")", "!", "=", "==", "!=", "<", ">"):
-            raise _unparsable(f"found '{token}', expected: identifier")
-        return _checked_value(token)
-
-    def _key(self) -> str:
-        token = self._next()
-        if token in ("", "(", ")", ",", "!", "=", "==", "!=", "<", ">"):
-            raise _unparsable(f"found '{token}', expected: identifier")
-        if problem := label_key_problem(token):
-            raise _unparsable(f'<nil>: Invalid value: "{token}": {problem}')
-        return token
-
-    def _peek(self) -> str:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ""
-
-    def _next(self) -> str:
-        token = self._peek()
-        self._at += 1
-        return token
-
-
-def _checked_value(value: str) -> str:
-    if problem := label_value_problem(value):
-        raise _unparsable(f'<nil>: Invalid value: "{value}": {problem}')
-    return value
-
-
-def _integer(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else None
-
-
-def _unparsable(why: str) -> StatusError:
-    return bad_request(f"unable to parse requirement: {why}")
-
-
-# -- fields ------------------------------------------------------------------------------------------------------------
 
 
 def _field_tests(text: str, offered: Mapping[str, str]) -> list[Callable[[Object], bool]]:

@@ -7,9 +7,8 @@ from typing import Final
 
 from berth.engine.events import Event
 from berth.model import Node, Pod
+from berth.model.label_selectors import SelectorError, parse_label_selector
 from berth.policy.wording import list_names
-from berth.sim.errors import StatusError
-from berth.sim.selection import select
 from berth.whatif.entries import Cause
 from berth.whatif.errors import CannotSimulate
 from berth.whatif.workloads import NO_ZONE, is_bound_to_its_node, zone_of
@@ -110,11 +109,10 @@ def find_nodes(world: World, text: str) -> list[str]:
     if not any(sign in text for sign in SELECTOR_SIGNS):
         return [_node(world, text, "--drain").name]
     try:
-        selection = select(text, "", {})
-    except StatusError as error:
-        raise CannotSimulate(f'--drain: "{text}" is no label selector: {error.message}') from None
-    nodes = world.state.table.nodes()
-    found = [node.name for node in nodes if selection.matches({"metadata": {"labels": dict(node.labels)}})]
+        selector = parse_label_selector(text)
+    except SelectorError as error:
+        raise CannotSimulate(f'--drain: "{text}" is no label selector: {error}') from None
+    found = [node.name for node in world.state.table.nodes() if selector.matches(node.labels)]
     if not found:
         raise CannotSimulate(f'--drain: no node has labels that match "{text}"')
     return found

@@ -20,11 +20,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from berth.model import parse_quantity
+from berth.model.label_selectors import SUBDOMAIN, label_key_problem, label_value_problem
 from berth.sim.cron_schedule import CronSchedule
 from berth.sim.errors import Cause, bad_request, invalid
 from berth.sim.objects import Object, items, mapping, read, without
 from berth.sim.resources import Resource
-from berth.sim.selection import SUBDOMAIN, label_key_problem, label_value_problem
 
 REQUIRED: Final = "FieldValueRequired"
 WRONG: Final = "FieldValueInvalid"
